@@ -1,0 +1,1 @@
+"""From recordings and transcripts to clean, validated, length-indexed shards."""

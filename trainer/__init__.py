@@ -1,0 +1,1 @@
+"""From shards to a voice: epoch plan, loader, flow-matching model, synthesis."""
