@@ -56,6 +56,10 @@ class TextError(VoxloomError):
     """One text cannot be turned into symbols."""
 
 
+class LanguageError(TextError):
+    """One text is in a language that the front end does not speak."""
+
+
 class FormatError(VoxloomError):
     """A file of ours is damaged, incomplete, or of another version."""
 
