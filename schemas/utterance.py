@@ -34,6 +34,7 @@ class Utterance(Record):
     language: str = Field(description="zh, en, or mixed")
     phonemes: tuple[str, ...] = Field(description="symbols, pauses included")
     phoneme_ids: tuple[int, ...] = Field(description="ids of the symbols in the data set's symbol table")
+    warnings: tuple[str, ...] = Field(description="kinds of things the text front end had to guess; usually none")
     speaker: str = Field(description="speaker's name; 'default' where the source names none")
     split: Split = Field(description="train, validation or test")
     sample_rate: int = Field(description="samples per second of `audio`")
@@ -42,6 +43,7 @@ class Utterance(Record):
     trim_end_seconds: float = Field(description="silence removed at the end, in seconds")
     source_sha256: str = Field(description="SHA-256 (hex) of the recording's file")
     measures: Measures = Field(description="what was measured on `audio`")
+    num_audio_bytes: int = Field(description="bytes in `audio`, so that shards can be planned without reading it")
     audio: bytes = Field(description="the cleaned recording: mono 16-bit FLAC", repr=False)
 
 
@@ -84,6 +86,7 @@ UTTERANCE_SCHEMA = pa.schema(
         pa.field("language", pa.string(), nullable=False),
         pa.field("phonemes", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
         pa.field("phoneme_ids", pa.list_(pa.field("element", pa.int32(), nullable=False)), nullable=False),
+        pa.field("warnings", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
         pa.field("speaker", pa.string(), nullable=False),
         pa.field("split", pa.string(), nullable=False),
         pa.field("sample_rate", pa.int32(), nullable=False),
@@ -96,6 +99,7 @@ UTTERANCE_SCHEMA = pa.schema(
             pa.struct([pa.field(name, pa.float64(), nullable=False) for name in ("peak", "rms_dbfs", "clipped_share")]),
             nullable=False,
         ),
+        pa.field("num_audio_bytes", pa.int64(), nullable=False),
         pa.field("audio", pa.binary(), nullable=False),
     ]
 )

@@ -1,0 +1,1 @@
+"""Audio to features: what a `FeatureSpec` describes, computed."""

@@ -1,0 +1,45 @@
+"""A mel spectrogram as the bytes of a `.npy` file, and back without a parser for the header we write ourselves."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.errors import FormatError
+from schemas.shards import MelDtype
+
+NPY_HEADER_BYTES = 128
+"""Length of the version 1.0 header for two dimensions of up to 20 digits; numpy pads it to a multiple of 64."""
+
+
+def npy_size(num_mels: int, num_frames: int, dtype: MelDtype) -> int:
+    """Bytes of the `.npy` file of a mel `[num_mels, num_frames]`."""
+    return NPY_HEADER_BYTES + num_mels * num_frames * np.dtype(dtype).itemsize
+
+
+def encode_npy(mel: NDArray[np.float32], dtype: MelDtype) -> bytes:
+    """The `.npy` bytes (version 1.0, C order) of `mel` `[num_mels, num_frames]` in `dtype`."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(
+        buffer, np.ascontiguousarray(mel, dtype=np.dtype(dtype).newbyteorder("<")), version=(1, 0)
+    )
+    content = buffer.getvalue()
+    assert len(content) == npy_size(mel.shape[0], mel.shape[1], dtype)
+    return content
+
+
+def decode_mel(
+    content: bytes, num_mels: int, num_frames: int, dtype: MelDtype, *, header_bytes: int
+) -> NDArray[np.float32]:
+    """The mel, float32 `[num_mels, num_frames]`, of bytes with a header of known length.
+
+    Raises:
+        FormatError: the size is not what the index says.
+    """
+    expected = header_bytes + num_mels * num_frames * np.dtype(dtype).itemsize
+    if len(content) != expected:
+        raise FormatError(f"a mel of {num_mels} x {num_frames} {dtype} takes {expected} bytes, found {len(content)}")
+    flat = np.frombuffer(content, dtype=np.dtype(dtype).newbyteorder("<"), offset=header_bytes)
+    return flat.reshape(num_mels, num_frames).astype(np.float32)
