@@ -52,6 +52,10 @@ class AudioError(VoxloomError):
     """One recording cannot be decoded or holds no usable sound."""
 
 
+class NonFiniteError(AudioError):
+    """One recording holds NaN or infinity."""
+
+
 class TextError(VoxloomError):
     """One text cannot be turned into symbols."""
 
