@@ -17,7 +17,7 @@ class IngestConfig(Record):
     trim: bool = Field(True, description="remove silence at both ends")
     trim_top_db: float = Field(40.0, description="frames this many decibels below the loudest count as silence", gt=0)
     trim_margin_seconds: float = Field(0.05, description="silence left at each end, in seconds", ge=0)
-    min_duration_seconds: float = Field(0.1, description="shortest utterance kept, after trimming, in seconds", ge=0)
+    min_duration_seconds: float = Field(0.1, description="shortest utterance kept, after trimming, in seconds", ge=0.02)
     max_duration_seconds: float = Field(60.0, description="longest utterance kept, after trimming, in seconds", gt=0)
     split_shares: tuple[float, float, float] = Field(
         (0.9, 0.05, 0.05), description="shares of train, validation and test"
@@ -80,7 +80,7 @@ class DatasetManifest(VersionedFile):
     symbols: SymbolTable = Field(description="the symbol table")
     symbols_sha256: str = Field(description="fingerprint of the symbol table")
     text_frontend: str = Field(description="version of the rules that turn text into symbols")
-    fingerprint: str = Field(description="SHA-256 over options, symbols, parts and drops: the identity of the data set")
+    fingerprint: str = Field(description="SHA-256 over options, symbols and the utterances' sources: the identity of the data set")
     counts: Counts = Field(description="what is in it and what was left out")
     parts: tuple[PartInfo, ...] = Field(description="the parts, sorted by name")
     drops: FileInfo = Field(description="`drops.parquet`")

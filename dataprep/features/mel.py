@@ -23,7 +23,7 @@ _FRAMES_AT_ONCE = 8192
 @lru_cache(maxsize=32)
 def mel_filters(spec: FeatureSpec) -> NDArray[np.float32]:
     """Filter bank `[num_mels, n_fft // 2 + 1]`, float32: librosa's Slaney mel scale with area normalisation."""
-    import librosa
+    import librosa.filters
 
     filters: NDArray[np.float32] = librosa.filters.mel(
         sr=spec.sample_rate,

@@ -44,8 +44,8 @@ class IndexRow:
 
 
 def index_table(rows: Sequence[IndexRow], speakers: Sequence[str], languages: Sequence[str]) -> pa.Table:
-    """The rows as one record batch of `INDEX_SCHEMA`; dictionaries in the order of `SPLITS`, `languages`, `speakers`."""
-    dictionaries = {"split": list(SPLITS), "language": list(languages), "speaker": list(speakers)}
+    """The rows as one record batch of `INDEX_SCHEMA`; dictionaries in the order given, splits by `SPLITS`."""
+    dictionaries: dict[str, list[str]] = {"split": list(SPLITS), "language": list(languages), "speaker": list(speakers)}
     columns: list[pa.Array] = []
     for field in INDEX_SCHEMA:
         values = [getattr(row, field.name) for row in rows]

@@ -1,4 +1,4 @@
-"""An utterance's id as a WebDataset key: plain ASCII, no dot (a tar member's key ends at its first dot), bounded, unique."""
+"""An utterance's id as a WebDataset key: ASCII, bounded, unique, and without a dot, where a tar member's key ends."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def plan_shards(sizes_bytes: Sequence[int], shard_size_bytes: int) -> list[range
     shards: list[range] = []
     first, filled = 0, 0
     for place, size in enumerate(sizes_bytes):
-        if place > first and filled + size > shard_size_bytes or filled >= share:
+        if (place > first and filled + size > shard_size_bytes) or filled >= share:
             shards.append(range(first, place))
             first, filled = place, 0
         filled += size

@@ -109,7 +109,7 @@ class ShardSet:
         return SampleInfo.model_validate_json(self.read_member("json", row))
 
     def read_mel(self, row: int) -> NDArray[np.float32]:
-        """Natural-log mel, float32 `[num_mels, num_frames]`. Raises FormatError where the bytes are not those indexed."""
+        """Natural-log mel, float32 `[num_mels, num_frames]`. Raises FormatError as `read_member` does."""
         header = NPY_HEADER_BYTES if self.manifest.container == "webdataset" else 0
         return decode_mel(
             self.read_member("mel", row), self.manifest.feature_spec.num_mels, self.value("frames", row),
@@ -120,7 +120,8 @@ class ShardSet:
         """The recording, float32 `[num_samples]`. Raises FormatError where the bytes are not those indexed."""
         from dataprep.audio import decode_flac
 
-        return decode_flac(self.read_member("flac", row)).samples
+        samples: NDArray[np.float32] = decode_flac(self.read_member("flac", row)).samples
+        return samples
 
     def read_member(self, member: str, row: int) -> bytes:
         """Bytes of the member `json`, `flac` or `mel` of an utterance, checked against the index.
