@@ -21,7 +21,7 @@ CONTAINERS = (
 )
 AV_TIME_BASE = 1_000_000
 """FFmpeg states a container's length in microseconds."""
-STATING_LENGTH = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "wv", "ape", "tta", "flac", "wav"})
+STATING_LENGTH = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "wv", "ape", "tta", "flac", "wav", "caf"})
 """Containers whose length is stated in them; that of the others is FFmpeg's guess from the bit rate."""
 
 

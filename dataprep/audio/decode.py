@@ -23,6 +23,8 @@ from schemas.errors import AudioError, NonFiniteError
 MIN_SAMPLE_RATE, MAX_SAMPLE_RATE = 4_000, 384_000
 MAX_PEAK = 64.0
 """36 dB above full scale, which no recording needs: beyond it lie damaged files and integers stored as floats."""
+MALFORMED = 3
+"""libsndfile's code for a format it knows in a file that is damaged."""
 BLOCK_SAMPLES = 1 << 18
 """Samples, over all channels, read at once: 0.10 ms per second of 48 kHz stereo against 0.14 when read whole, and a
 header that lies costs no more memory than this."""
@@ -56,10 +58,12 @@ def decode_mono(content: bytes, name: str) -> Waveform:
 
 
 def _with_soundfile(content: bytes, name: str) -> Waveform | None:
-    """None where libsndfile cannot open it."""
+    """None where libsndfile does not know it."""
     try:
         file = soundfile.SoundFile(io.BytesIO(content))
-    except soundfile.LibsndfileError:
+    except soundfile.LibsndfileError as error:
+        if error.code == MALFORMED:  # FFmpeg would give what is left of a cut CAF or Opus file
+            raise _damaged(error, name) from error
         return None
     with file:
         _check_rate(file.samplerate, name)
@@ -85,12 +89,16 @@ def _read(file: soundfile.SoundFile, name: str) -> ChannelMix:
         try:
             block: NDArray[np.int16] | NDArray[np.float32] = file.read(wanted, dtype=dtype, always_2d=True)
         except soundfile.LibsndfileError as error:
-            reason = error.error_string.removeprefix("Error : ").strip().rstrip(".")
-            raise AudioError(f"is damaged: {reason}", hint=FETCH_AGAIN, path=name) from error
+            raise _damaged(error, name) from error
         mix.add(block)
         if len(block) < wanted:
             break
     return mix
+
+
+def _damaged(error: soundfile.LibsndfileError, name: str) -> AudioError:
+    reason = error.error_string.removeprefix("Error : ").strip().rstrip(".")
+    return AudioError(f"is damaged: {reason}", hint=FETCH_AGAIN, path=name)
 
 
 def _check_rate(sample_rate: int, name: str) -> None:

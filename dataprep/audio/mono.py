@@ -38,8 +38,8 @@ class ChannelMix:
 
 
 def _mean(block: NDArray[np.int16] | NDArray[np.float32]) -> NDArray[np.float32]:
-    # Column by column: numpy's sum over a short last axis takes ten times as long. Sums of int16 are whole numbers, which
-    # float32 holds exactly up to 512 channels.
+    # Column by column: numpy's sum over a short last axis takes ten times as long. Sums of int16 are whole numbers,
+    # which float32 holds exactly up to 512 channels.
     num_channels = block.shape[1]
     scale = INT16_SCALE if block.dtype == np.int16 else np.float32(1)
     planes = block.astype(np.float32, copy=False)
