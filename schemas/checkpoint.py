@@ -31,6 +31,7 @@ class PlanState(VersionedFile):
     version: Literal[1] = Field(1, description="version of the record")
     index_sha256: str = Field(description="hash of the index")
     plan_sha256: str = Field(description="fingerprint of the plan's settings")
+    plan_settings: dict[str, int | float | str | None] = Field(description="those settings by name")
     seed: int = Field(description="seed of the plan")
     epoch: int = Field(description="epoch, from 0", ge=0)
     groups_done: int = Field(description="step groups of that epoch that were trained on", ge=0)

@@ -1,0 +1,53 @@
+"""`EpochLoader`: the batches of one epoch on one rank, as Lightning takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from trainer.data.batch import Batch
+from trainer.data.dataset import ShardDataset, as_it_is
+from trainer.data.sampler import RankSampler
+
+
+class EpochLoader:
+    """Reads the micro-batches of a `RankSampler`, in its order whatever the number of workers.
+
+    Not itself a torch `DataLoader`, so that Lightning leaves the sampler alone, and because Lightning makes two
+    iterators at the start of each epoch (`FitLoop.setup_data` and `_TrainingEpochLoop.on_run_start`): here the workers
+    start with the first batch, so the first iterator costs nothing.
+
+    Args:
+        dataset: reads a micro-batch.
+        sampler: says which.
+        num_workers: processes that read; 0 reads in this one.
+        pin_memory: put batches into page-locked memory, for a GPU.
+    """
+
+    def __init__(self, dataset: ShardDataset, sampler: RankSampler, *, num_workers: int, pin_memory: bool) -> None:
+        self._dataset, self._sampler = dataset, sampler
+        self._num_workers, self._pin_memory = num_workers, pin_memory
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __iter__(self) -> Iterator[Batch]:
+        yield from DataLoader(
+            self._dataset,
+            batch_size=None,  # an item of the dataset is a whole micro-batch
+            sampler=self._sampler,
+            num_workers=self._num_workers,
+            pin_memory=self._pin_memory,
+            collate_fn=as_it_is,  # type: ignore[arg-type]  # typed for lists; there is no list where batch_size is None
+            generator=torch.Generator(),  # else the loader draws its workers' seed from the global generator
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: the place in the epoch is in the data module's state. It tells Lightning that resuming is exact."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing, as `state_dict`."""

@@ -1,0 +1,214 @@
+"""`ShardDataModule`: a shard set as Lightning's training and validation data, and the place in the epoch plan.
+
+What is relied on in pytorch_lightning 2.6 (loops/fit_loop.py, loops/training_epoch_loop.py, loops/fetchers.py):
+
+* `FitLoop.setup_data` asks for the training loader again when `reload_dataloaders_every_n_epochs=1` and the epoch has
+  moved on. Epochs differ in their number of steps, and only there is `num_training_batches` read from `len(loader)`: a
+  loader that changed its length by itself would end the epoch early or run over.
+* On resume, `setup_data` runs before `FitLoop.reset` has settled which epoch it is. A checkpoint from the end of an
+  epoch therefore first asks for that epoch again, with all its groups done, gets a loader that yields nothing but still
+  has the epoch's length, and then asks for the next.
+* Within a resumed epoch, `on_run_start` adds the batches seen before to `data_fetcher.fetched`, and `fetched >=
+  len(loader)` is the end. So the loader's length is the whole epoch's, and it yields only what is left.
+* A loader with a length is not read ahead of (`_PrefetchDataFetcher.__iter__`); worker processes do read ahead. The
+  state counts optimizer steps (`optim_progress`), never batches fetched.
+* The loops count micro-batches of one rank. `rewind_batches` brings them to the step boundary of the plan's state,
+  which makes other accumulations, other ranks, and a checkpoint from between two accumulations exact.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.utilities import rank_zero_warn
+
+from dataprep.shards.reader import ShardSet
+from schemas.checkpoint import PlanState
+from schemas.errors import IdentityError, UsageError
+from trainer.data.dataset import ShardDataset
+from trainer.data.loader import EpochLoader
+from trainer.data.plan import Overlong, PlanSettings, plan_epoch
+from trainer.data.sampler import RankSampler, accumulations, grouped_for_validation
+from trainer.data.selection import select
+
+
+class ShardDataModule(pl.LightningDataModule):
+    """Training and validation batches of a shard set.
+
+    The Trainer needs `reload_dataloaders_every_n_epochs=1`, and `accumulate_grad_batches` = `group_size` / ranks.
+
+    Args:
+        shards: folder of the shard set.
+        max_frames: most padded frames of a micro-batch: utterances times frames of the longest.
+        max_batch_size: most utterances of a micro-batch.
+        max_symbols: most padded symbols of a micro-batch; no limit where None.
+        jitter: largest relative change of a length before sorting, which makes the batches anew each epoch.
+        overlong: what becomes of an utterance that is over a limit by itself.
+        group_size: micro-batches of an optimizer step; None takes ranks x accumulate_grad_batches. Give it to go on
+            with another number of GPUs.
+        seed: seed of the order of training.
+        num_workers: processes that read.
+    """
+
+    def __init__(
+        self,
+        shards: str,
+        max_frames: int = 16000,
+        max_batch_size: int = 512,
+        max_symbols: int | None = None,
+        jitter: float = 0.03,
+        overlong: Overlong = "own-batch",
+        group_size: int | None = None,
+        seed: int = 0,
+        num_workers: int = 2,
+    ) -> None:
+        super().__init__()
+        self.folder = Path(shards)
+        self.num_workers = num_workers
+        self.group_size = group_size
+        self._options: dict[str, Any] = {
+            "max_frames": max_frames, "max_batch_size": max_batch_size, "max_symbols": max_symbols,
+            "jitter": jitter, "overlong": overlong, "seed": seed,
+        }  # fmt: skip
+        self.plan_settings = PlanSettings(ranks=group_size or 1, **self._options)
+        self._epoch = 0  # of the loader that was last handed out
+        self._resume = (0, 0)  # epoch, and its groups done
+
+    def setup(self, stage: str) -> None:
+        """Opens the shard set and fixes the size of the step groups.
+
+        Raises:
+            FormatError: not a shard set, or a damaged one.
+            UsageError: `group_size` does not suit the Trainer, or there is nothing to train on.
+        """
+        self.shard_set = ShardSet(self.folder)
+        trainer = self._trainer()
+        group_size = self.group_size or trainer.world_size * trainer.accumulate_grad_batches
+        wanted = accumulations(group_size, trainer.world_size)
+        if trainer.accumulate_grad_batches != wanted:
+            raise UsageError(
+                f"group_size {group_size} on {trainer.world_size} ranks takes {wanted} accumulations, "
+                f"accumulate_grad_batches is {trainer.accumulate_grad_batches}",
+                hint=f"--trainer.accumulate_grad_batches {wanted}",
+            )
+        self.plan_settings = PlanSettings(ranks=group_size, **self._options)
+        self._training, self._validation = select(self.shard_set, "train"), select(self.shard_set, "validation")
+        if stage != "fit":
+            return
+        for warning in (self._training.warning("train"), self._validation.warning("validation")):
+            if warning:
+                rank_zero_warn(warning)
+        if len(self._training.rows) == 0:
+            raise UsageError(
+                "the training split holds no utterance that can be trained on",
+                hint="see `dataprep validate` for what is in the shard set",
+                path=self.folder,
+            )
+
+    def train_dataloader(self) -> EpochLoader:
+        """The batches of the Trainer's current epoch, from where a resumed run stopped."""
+        trainer = self._trainer()
+        self._epoch = trainer.current_epoch
+        epoch, groups_done = self._resume
+        training = self._training
+        sampler = RankSampler(
+            plan_epoch(training.num_frames, training.num_symbols, self.plan_settings, self._epoch),
+            training,
+            rank=trainer.global_rank,
+            world_size=trainer.world_size,
+            group_size=self.plan_settings.ranks,
+            groups_done=groups_done if self._epoch == epoch else 0,
+        )
+        return self._loader(sampler)
+
+    def val_dataloader(self) -> EpochLoader | list[EpochLoader]:
+        """Each utterance of the validation split once, in the same micro-batches for any number of ranks."""
+        trainer, validation = self._trainer(), self._validation
+        if len(validation.rows) == 0:
+            return []
+        settings = PlanSettings(ranks=1, **{**self._options, "jitter": 0.0, "overlong": "own-batch"})
+        plan = plan_epoch(validation.num_frames, validation.num_symbols, settings, 0)
+        sampler = RankSampler(
+            grouped_for_validation(plan, trainer.world_size),
+            validation,
+            rank=trainer.global_rank,
+            world_size=trainer.world_size,
+            group_size=trainer.world_size,
+        )
+        return self._loader(sampler)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The plan's state as plain types (`schemas.checkpoint.PlanState`), the same on every rank."""
+        fit_loop = self._trainer().fit_loop
+        epochs = fit_loop.epoch_progress.current.state_dict()
+        steps = fit_loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step.current.completed
+        return PlanState(
+            index_sha256=self.shard_set.index_sha256,
+            plan_sha256=self.plan_settings.digest(),
+            plan_settings=self.plan_settings.to_dict(),
+            seed=self.plan_settings.seed,
+            epoch=self._epoch,
+            # before its first batch, an epoch that is only ready still has the last one's count
+            groups_done=steps if epochs["started"] == epochs["ready"] else 0,
+        ).model_dump(mode="json")
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on where the state says.
+
+        Raises:
+            FormatError: not a plan's state of this version.
+            IdentityError: it belongs to another index or other plan settings; the message names them.
+        """
+        state = PlanState.from_content(state_dict, Path("checkpoint"))
+        if state.index_sha256 != self.shard_set.index_sha256:
+            raise IdentityError(
+                f"the checkpoint was trained on the index {state.index_sha256[:12]}, "
+                f"{self.folder} has the index {self.shard_set.index_sha256[:12]}",
+                hint="resume with the shard set of that run, or start a new run without --ckpt_path",
+            )
+        if state.plan_sha256 != self.plan_settings.digest():
+            raise self._other_plan(state)
+        self._resume = (state.epoch, state.groups_done)
+
+    def _other_plan(self, state: PlanState) -> IdentityError:
+        mine = self.plan_settings.to_dict()
+        differing = {name: (state.plan_settings.get(name), value) for name, value in mine.items()}
+        differing = {name: pair for name, pair in differing.items() if pair[0] != pair[1]}
+        flags = " ".join(
+            f"--data.{'group_size' if name == 'ranks' else name} {old}" for name, (old, _) in differing.items()
+        )
+        if "ranks" in differing:
+            wanted = accumulations(int(state.plan_settings["ranks"] or 1), self._trainer().world_size)
+            flags += f" --trainer.accumulate_grad_batches {wanted}"
+        told = "; ".join(f"{name} was {old}, is {new}" for name, (old, new) in differing.items())
+        return IdentityError(
+            f"the checkpoint's epoch plan has other settings: {told or 'made by another version'}",
+            hint=f"add {flags}" if flags else "resume with the version of voxloom that wrote it",
+        )
+
+    def _loader(self, sampler: RankSampler) -> EpochLoader:
+        return EpochLoader(
+            ShardDataset(self.shard_set),
+            sampler,
+            num_workers=self.num_workers,
+            pin_memory=self._trainer().strategy.root_device.type == "cuda" and torch.cuda.is_available(),
+        )
+
+    def _trainer(self) -> pl.Trainer:
+        if self.trainer is None:
+            raise UsageError("the data module has no Trainer", hint="pass it to Trainer.fit")
+        return self.trainer
+
+
+def rewind_batches(checkpoint: dict[str, Any], groups_done: int, batches_per_step: int) -> None:
+    """Sets the loops' count of micro-batches of this epoch in a loaded `checkpoint` to `groups_done` steps.
+
+    How far `completed` lags behind tells Lightning from which hook the checkpoint was saved, so that it stays.
+    """
+    current = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]
+    lag = current["processed"] - current["completed"]
+    seen = groups_done * batches_per_step
+    current.update(ready=seen, started=seen, processed=seen, completed=max(seen - lag, 0))
