@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dataprep.commands.progress import progress
 from dataprep.engine import Workers, run_tasks
+from dataprep.progress import progress
 from dataprep.report import write_report
 from dataprep.shards.atomic import sweep, write_atomic
 from dataprep.shards.parts import PARTS_FOLDER
@@ -45,7 +45,13 @@ class IngestOutcome:
 
 
 def ingest(
-    folder: Path, metadata: Path | None, delimiter: str, config: IngestConfig, out: Path, max_drop_share: float, workers: Workers
+    folder: Path,
+    metadata: Path | None,
+    delimiter: str,
+    config: IngestConfig,
+    out: Path,
+    max_drop_share: float,
+    workers: Workers,
 ) -> IngestOutcome:
     """Prepares all that is new or changed in `folder` and writes the data set to `out`.
 

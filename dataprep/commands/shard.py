@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from dataprep.commands.progress import progress
 from dataprep.engine import Workers, run_tasks
+from dataprep.progress import progress
 from dataprep.shards.atomic import sweep, write_atomic
 from dataprep.shards.index import INDEX_NAME, index_table, write_index
 from dataprep.shards.npy import npy_size
@@ -25,7 +26,7 @@ from dataprep.shards.tar import member_size
 from dataprep.shards.writer import SUFFIXES
 from dataprep.tasks.shard import STATE_FOLDER, PartRows, ShardResult, ShardTask, shard_slice
 from schemas.errors import FormatError, UsageError
-from schemas.features import FeatureSpec, MelStatistics
+from schemas.features import PRESETS, FeatureSpec, MelStatistics
 from schemas.shards import MelDtype, ShardFormat, ShardManifest
 from schemas.utterance import SPLITS
 
@@ -40,6 +41,20 @@ class ShardOptions:
     spec: FeatureSpec
     mel_dtype: MelDtype
     shard_size_bytes: int
+
+
+def shard_options(container: str, preset: str, mel_dtype: str, shard_size_bytes: int) -> ShardOptions:
+    """Options as typed, checked. Raises UsageError for a preset that there is not."""
+    if preset not in PRESETS:
+        raise UsageError(f"no preset {preset!r}", hint="there are: " + ", ".join(PRESETS))
+    formats: dict[str, ShardFormat] = {"webdataset": "webdataset", "parquet": "parquet"}
+    dtypes: dict[str, MelDtype] = {"float32": "float32", "float16": "float16"}
+    return ShardOptions(
+        container=formats[container],
+        spec=PRESETS[preset],
+        mel_dtype=dtypes[mel_dtype],
+        shard_size_bytes=shard_size_bytes,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +78,9 @@ def shard(prepared: Path, out: Path, options: ShardOptions, workers: Workers) ->
     current = _current(dataset, out, options)
     if current is not None:
         return ShardOutcome(manifest=current, was_current=True)
-    (out / MANIFEST_NAME).unlink(missing_ok=True)  # from here on the folder is not a shard set until the new one is written
+    (out / MANIFEST_NAME).unlink(
+        missing_ok=True
+    )  # from here on the folder is not a shard set until the new one is written
     sweep(out)
     table = dataset.table().sort_by([("id", "ascending")])
     tasks = _tasks(dataset, table, out, options)
@@ -78,8 +95,9 @@ def _check_sample_rate(dataset: PreparedSet, spec: FeatureSpec) -> None:
     rate = dataset.manifest.config.sample_rate
     if rate != spec.sample_rate:
         raise UsageError(
-            f"preset {spec.name!r} wants {spec.sample_rate} Hz, {dataset.folder / DATASET_NAME} was prepared at {rate} Hz",
+            f"preset {spec.name!r} wants {spec.sample_rate} Hz, the data set is at {rate} Hz",
             hint=f"run `dataprep ingest` again with --sr {spec.sample_rate}, or choose another --preset",
+            path=dataset.folder / DATASET_NAME,
         )
 
 
@@ -89,7 +107,13 @@ def _current(dataset: PreparedSet, out: Path, options: ShardOptions) -> ShardMan
         manifest = ShardManifest.read(out / MANIFEST_NAME)
     except FormatError:
         return None
-    wanted = (dataset.manifest.fingerprint, options.container, options.spec, options.mel_dtype, options.shard_size_bytes)
+    wanted = (
+        dataset.manifest.fingerprint,
+        options.container,
+        options.spec,
+        options.mel_dtype,
+        options.shard_size_bytes,
+    )
     found = (
         manifest.dataset_fingerprint, manifest.container, manifest.feature_spec, manifest.mel_dtype, manifest.shard_size_bytes
     )  # fmt: skip
@@ -123,11 +147,13 @@ def _part_rows(dataset: PreparedSet, part: int, rows: list[int]) -> PartRows:
     return PartRows(path=dataset.folder / info.name, sha256=info.sha256, rows=tuple(rows))
 
 
-def _sizes(table: pa.Table, options: ShardOptions) -> np.ndarray:
-    """Bytes of each utterance in a shard, int64 `[num_rows]`; the JSON is estimated from its texts, the rest is exact."""
+def _sizes(table: pa.Table, options: ShardOptions) -> NDArray[np.int64]:
+    """Bytes of each utterance in a shard, int64 `[num_rows]`; of the JSON an estimate from its texts."""
     frames = table.column("num_samples").to_numpy() // options.spec.hop_length
     symbols = pc.list_value_length(table.column("phonemes")).to_numpy(zero_copy_only=False)
-    texts = sum(pc.binary_length(table.column(name)).to_numpy(zero_copy_only=False) for name in ("text", "normalized_text"))
+    texts = sum(
+        pc.binary_length(table.column(name)).to_numpy(zero_copy_only=False) for name in ("text", "normalized_text")
+    )
     json_bytes = texts + 12 * symbols + 256
     flac_bytes = table.column("num_audio_bytes").to_numpy()
     mel_bytes = [npy_size(options.spec.num_mels, int(number), options.mel_dtype) for number in frames]

@@ -58,10 +58,10 @@ class ShardSet:
 
     def _open(self) -> None:
         path = self.folder / self.manifest.index.name
-        self._table = map_index(path)
-        if self._table.num_rows != self.manifest.index.rows:
+        self.table = map_index(path)
+        if self.table.num_rows != self.manifest.index.rows:
             raise FormatError(
-                f"has {self._table.num_rows} rows, the manifest says {self.manifest.index.rows}",
+                f"has {self.table.num_rows} rows, the manifest says {self.manifest.index.rows}",
                 hint=_DAMAGED,
                 path=path,
             )
@@ -77,7 +77,7 @@ class ShardSet:
         self._open()
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return int(self.table.num_rows)
 
     @property
     def index_sha256(self) -> str:
@@ -88,21 +88,25 @@ class ShardSet:
     def columns(self) -> IndexColumns:
         """The columns that planning needs, without a copy."""
         names = ("frames", "symbols", "samples", "split", "language", "speaker")
-        arrays: dict[str, Any] = {name: number_column(self._table, name) for name in names}
+        arrays: dict[str, Any] = {name: number_column(self.table, name) for name in names}
         return IndexColumns(**arrays)
 
     def rows_of(self, split: Split) -> NDArray[np.int64]:
         """Rows of a split, int64 `[num_rows]`, in the order of the index."""
-        return np.flatnonzero(number_column(self._table, "split") == SPLITS.index(split)).astype(np.int64)
+        return np.flatnonzero(number_column(self.table, "split") == SPLITS.index(split)).astype(np.int64)
 
     def key(self, row: int) -> str:
         """Key of the utterance in a row."""
-        return str(self._table.column("key")[row].as_py())
+        return str(self.table.column("key")[row].as_py())
 
     def value(self, name: str, row: int) -> int:
         """A number of the index."""
-        scalar = self._table.column(name)[row]
+        scalar = self.table.column(name)[row]
         return int(scalar.as_py())
+
+    def text(self, name: str, row: int) -> str:
+        """A word of the index: split, language or speaker."""
+        return str(self.table.column(name)[row].as_py())
 
     def read_info(self, row: int) -> SampleInfo:
         """Text, phonemes and lengths of an utterance. Raises FormatError where the bytes are not those indexed."""

@@ -9,15 +9,20 @@ from contextlib import contextmanager
 @contextmanager
 def progress(title: str, weights: Sequence[int], unit: str) -> Iterator[Callable[[int], None]]:
     """Yields `on_done(place)` for tasks that count `weights[place]` units each."""
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(f"{unit}  {{task.fields[rate]}}"),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn(f"{unit}  {{task.fields[rate]}}"),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("left"),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=sum(weights), rate="")
 
         def on_done(place: int) -> None:
