@@ -54,7 +54,7 @@ class Size(click.ParamType):
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="voxloom")
 def main() -> None:
-    """From a folder of recordings and transcripts to clean, validated, length-indexed shards.
+    r"""From a folder of recordings and transcripts to clean, validated, length-indexed shards.
 
     \b
     dataprep ingest ./wavs --sr 22050      # -> ./prepared
@@ -128,7 +128,7 @@ def ingest(
     trim_margin: float, split: tuple[float, float, float], split_by: str, min_duration: float, max_duration: float,
     phonemes: bool, max_drop_share: float, workers: int, scheduler: str | None,
 ) -> None:  # fmt: skip
-    """Prepare the recordings in SOURCE: decode, mix to mono, resample, trim, and turn their texts into phonemes.
+    r"""Prepare the recordings in SOURCE: decode, mix to mono, resample, trim, and turn their texts into phonemes.
 
     Transcripts come from metadata.csv (`path|text` or `path|text|speaker`, with or without a header), or from a .txt,
     .lab or .normalized.txt beside each recording. Every row ends as an utterance or as a listed drop. A second run
@@ -188,7 +188,7 @@ def shard(
     workers: int,
     scheduler: str | None,
 ) -> None:
-    """Compute mels of the PREPARED data set (default: ./prepared) and write shards with an index of lengths.
+    r"""Compute mels of the PREPARED data set (default: ./prepared) and write shards with an index of lengths.
 
     \b
     dataprep shard

@@ -1,4 +1,4 @@
-"""`report.html`: one self-contained page about a prepared data set. No time stamp, so that the same data give the same page."""
+"""`report.html`: one self-contained page about a prepared data set, without a time stamp: same data, same page."""
 
 from __future__ import annotations
 

@@ -98,6 +98,7 @@ def _check_sample_rate(dataset: PreparedSet, spec: FeatureSpec) -> None:
             f"preset {spec.name!r} wants {spec.sample_rate} Hz, the data set is at {rate} Hz",
             hint=f"run `dataprep ingest` again with --sr {spec.sample_rate}, or choose another --preset",
             path=dataset.folder / DATASET_NAME,
+            path=dataset.folder / DATASET_NAME,
         )
 
 
@@ -107,19 +108,16 @@ def _current(dataset: PreparedSet, out: Path, options: ShardOptions) -> ShardMan
         manifest = ShardManifest.read(out / MANIFEST_NAME)
     except FormatError:
         return None
-    wanted = (
-        dataset.manifest.fingerprint,
-        options.container,
-        options.spec,
-        options.mel_dtype,
-        options.shard_size_bytes,
+    found = ShardOptions(
+        container=manifest.container,
+        spec=manifest.feature_spec,
+        mel_dtype=manifest.mel_dtype,
+        shard_size_bytes=manifest.shard_size_bytes,
     )
-    found = (
-        manifest.dataset_fingerprint, manifest.container, manifest.feature_spec, manifest.mel_dtype, manifest.shard_size_bytes
-    )  # fmt: skip
+    same = manifest.dataset_fingerprint == dataset.manifest.fingerprint and found == options
     files = (*manifest.shards, manifest.index)
     whole = all((out / file.name).is_file() and (out / file.name).stat().st_size == file.bytes for file in files)
-    return manifest if wanted == found and whole else None
+    return manifest if same and whole else None
 
 
 def _tasks(dataset: PreparedSet, table: pa.Table, out: Path, options: ShardOptions) -> list[ShardTask]:

@@ -39,7 +39,7 @@ class PreparedSet:
         return cls(folder=folder, manifest=DatasetManifest.read(folder / DATASET_NAME))
 
     def table(self, columns: Sequence[str] = LIGHT_COLUMNS) -> pa.Table:
-        """Rows of all parts with `part` (its number in the manifest) and `row` (its place in the part), in that order."""
+        """Rows of all parts, in order, with `part` (its number in the manifest) and `row` (its place in the part)."""
         return parts_table(self.folder, self.manifest.parts, columns)
 
 

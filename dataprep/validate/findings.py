@@ -80,7 +80,8 @@ def _github(verdict: Verdict) -> str:
         return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
     lines = [
-        f"::error file={escape(f.file)},title=dataprep validate::{escape(f'{f.key}: ' if f.key else '')}{escape(f.message)}"
+        f"::error file={escape(f.file)},title=dataprep validate::"
+        + escape(f"{f.key}: {f.message}" if f.key else f.message)
         for f in verdict.findings
     ]
     return "\n".join([*lines, _text(verdict).splitlines()[-1]])
