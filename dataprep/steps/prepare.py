@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dataprep.audio import Waveform, decode_mono, encode_flac, find_speech, measure, resample
 from dataprep.steps.split import choose_split
-from dataprep.text import Phonemes, phonemize
+from dataprep.text import phonemize
 from schemas.dataset import IngestConfig
 from schemas.errors import AudioError, LanguageError, TextError, VoxloomError
 from schemas.units import samples_to_seconds
@@ -27,6 +27,17 @@ class RawUtterance:
     source_sha256: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """A text as it is spoken; `language` is 'other' and the symbols are none where it is kept without phonemes."""
+
+    symbols: tuple[str, ...]
+    ids: tuple[int, ...]
+    normalized_text: str
+    language: str
+    warnings: tuple[str, ...]
+
+
 class UnusableError(Exception):
     """Ends the preparation of one utterance; becomes its `Drop`."""
 
@@ -41,7 +52,7 @@ def prepare(raw: RawUtterance, content: bytes, config: IngestConfig) -> Utteranc
     Text comes first: it costs a hundredth of the audio, and a row without usable text needs no decoding.
     """
     try:
-        phonemes = speak(raw, config)
+        spoken = speak(raw, config)
         wave = decode(content, raw.path)
         cleaned, start_seconds, end_seconds = clean(wave, config)
         check_length(len(cleaned), config)
@@ -59,11 +70,11 @@ def prepare(raw: RawUtterance, content: bytes, config: IngestConfig) -> Utteranc
         id=raw.id,
         path=raw.path,
         text=raw.text,
-        normalized_text=phonemes.normalized_text,
-        language=phonemes.language,
-        phonemes=phonemes.symbols,
-        phoneme_ids=phonemes.ids,
-        warnings=phonemes.warnings,
+        normalized_text=spoken.normalized_text,
+        language=spoken.language,
+        phonemes=spoken.symbols,
+        phoneme_ids=spoken.ids,
+        warnings=spoken.warnings,
         speaker=raw.speaker,
         split=choose_split(raw.id if config.split_by == "id" else raw.speaker, config.split_shares),
         sample_rate=config.sample_rate,
@@ -77,15 +88,22 @@ def prepare(raw: RawUtterance, content: bytes, config: IngestConfig) -> Utteranc
     )
 
 
-def speak(raw: RawUtterance, config: IngestConfig) -> Phonemes:
+def speak(raw: RawUtterance, config: IngestConfig) -> Spoken:
     """Phonemes of the text, or empty ones by `--no-phonemes`. Raises UnusableError."""
     try:
-        return phonemize(raw.text)
+        found = phonemize(raw.text)
     except TextError as error:
         if not config.phonemes:
-            return Phonemes(symbols=(), ids=(), normalized_text=raw.text, language="other", warnings=("no_phonemes",))
+            return Spoken(symbols=(), ids=(), normalized_text=raw.text, language="other", warnings=("no_phonemes",))
         reason = DropReason.UNSUPPORTED_LANGUAGE if isinstance(error, LanguageError) else DropReason.UNPRONOUNCEABLE
         raise UnusableError(reason, sentence(error), value=raw.text[:200]) from error
+    return Spoken(
+        symbols=found.symbols,
+        ids=found.ids,
+        normalized_text=found.normalized_text,
+        language=found.language,
+        warnings=found.warnings,
+    )
 
 
 def decode(content: bytes, name: str) -> Waveform:
