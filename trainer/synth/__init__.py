@@ -1,0 +1,1 @@
+"""From text to sound: voice (a checkpoint that speaks) and vocoder (log-mel to wave)."""

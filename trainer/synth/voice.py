@@ -1,0 +1,113 @@
+"""`Voice`: a checkpoint that speaks. Text -> symbols -> log-mel -> wave, and no other file is needed."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dataprep import text as front_end
+from schemas.checkpoint import VoiceHeader
+from schemas.errors import UsageError
+from trainer.model.acoustic import AcousticModel
+from trainer.synth.checkpoint import find_checkpoint, read_checkpoint, restore
+from trainer.synth.vocoder import GriffinLim, Vocoder
+
+MANY_SPEAKERS = 20
+"""A message lists this many speakers at most, those with the nearest names first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """A trained model with what it needs to speak."""
+
+    header: VoiceHeader
+    """Symbols, speakers and mel settings."""
+    model: AcousticModel
+    """The model with its averaged weights, in evaluation mode."""
+    vocoder: Vocoder
+    """Turns its mels into samples."""
+
+    @classmethod
+    def load(cls, path: Path, *, vocoder: Vocoder | None = None, device: str = "cpu") -> Voice:
+        """Loads from a checkpoint, or from a run's folder its last one.
+
+        Args:
+            path: a .ckpt file or a folder that `trainer fit` made.
+            vocoder: Griffin-Lim where none is given.
+            device: where the model computes.
+
+        Raises:
+            UsageError: there is no checkpoint.
+            FormatError: it is damaged or of another version.
+            IdentityError: it was trained with other symbols than the text front end of this version writes.
+        """
+        path = find_checkpoint(path)
+        header, model = restore(read_checkpoint(path), path)
+        header.symbols.require_same(front_end.SYMBOLS, f"checkpoint {path}", "the text front end")
+        return cls(header=header, model=model.to(device), vocoder=vocoder or GriffinLim(header.feature_spec))
+
+    def say(
+        self,
+        text: str,
+        speaker: str | None = None,
+        *,
+        num_steps: int = 10,
+        seed: int = 0,
+        length_scale: float = 1.0,
+        temperature: float = 1.0,
+    ) -> tuple[NDArray[np.float32], int]:
+        """Speaks.
+
+        Args:
+            text: Mandarin, English or both.
+            speaker: a speaker's name; may be left out where there is one only.
+            num_steps: steps of the flow; more are finer and slower.
+            seed: of the flow's noise; the same seed gives the same samples on one machine.
+            length_scale: factor on all durations; above 1 is slower.
+            temperature: factor on the flow's noise; below 1 is smoother.
+
+        Returns:
+            samples float32 [num_samples], full scale 1.0, and their rate in hertz.
+
+        Raises:
+            UsageError: unknown speaker, or a number that makes no sense.
+            TextError: nothing in the text can be spoken.
+        """
+        if num_steps < 1 or length_scale <= 0 or temperature < 0:
+            raise UsageError(
+                f"num_steps {num_steps}, length_scale {length_scale}, temperature {temperature}: "
+                "allowed are at least 1, above 0, and at least 0",
+                hint="10, 1.0 and 1.0 are usual",
+            )
+        number = self.speaker_number(speaker)
+        symbol_ids = torch.tensor(front_end.phonemize(text).ids, dtype=torch.int64)
+        log_mel = self.model.infer(
+            symbol_ids, number, num_steps, torch.Generator().manual_seed(seed), length_scale, temperature=temperature
+        )
+        return self.vocoder(log_mel.float().cpu().numpy()), self.header.feature_spec.sample_rate
+
+    def speaker_number(self, speaker: str | None) -> int:
+        """Number of a speaker.
+
+        Raises:
+            UsageError: no such speaker, or none named where there are several; the message lists them.
+        """
+        speakers = self.header.speakers
+        if speaker is None and len(speakers) == 1:
+            return 0
+        if speaker in speakers:
+            return speakers.index(speaker)
+        nearest = difflib.get_close_matches(speaker or "", speakers, n=len(speakers), cutoff=0.0 if speaker else 1.0)
+        listed = [*nearest, *(name for name in speakers if name not in nearest)]
+        more = f" and {len(listed) - MANY_SPEAKERS} more" if len(listed) > MANY_SPEAKERS else ""
+        raise UsageError(
+            f"no speaker {speaker!r} in this checkpoint"
+            if speaker
+            else f"one of {len(speakers)} speakers must be named",
+            hint=f"the speakers are: {', '.join(listed[:MANY_SPEAKERS])}{more}",
+        )
