@@ -24,6 +24,7 @@ class DurationPredictor(nn.Module):
             ConvBlock(channels, config.kernel_size, config.speaker_channels, config.duration_dropout) for _ in range(2)
         )
         self.leave = nn.Conv1d(channels, 1, 1)
+        nn.init.ones_(self.leave.bias)  # log of 2.7 frames: from 0 the first gradients of long tokens dwarf all others
 
     def forward(self, hidden: Tensor, mask: Tensor, speaker: Tensor) -> Tensor:
         """Predicts.
