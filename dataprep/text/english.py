@@ -91,7 +91,8 @@ def plain_letters(word: str) -> str:
         return word
     split = unicodedata.normalize("NFD", word.translate(_LIGATURES))
     plain = "".join(letter for letter in split if not unicodedata.combining(letter))
-    if plain.isascii() and (plain.lower() in lexicon() or derived(plain.lower(), lexicon())):
+    stems = (plain.lower(), plain.lower().removesuffix("s").removesuffix("'"))
+    if plain.isascii() and any(stem in lexicon() for stem in stems):
         return plain
     strange = next(letter for letter in unicodedata.normalize("NFC", word) if not letter.isascii())
     raise LanguageError(

@@ -9,6 +9,8 @@ from schemas.errors import LanguageError
 
 MAX_GUESSED_SHARE = 0.5
 MIN_WORDS = 2
+MIN_WORDS_AMID_HAN = 4
+"""Amid Han, two or three unknown Latin words are a product's name rather than another language."""
 
 
 def _set(words: str) -> frozenset[str]:
@@ -16,14 +18,14 @@ def _set(words: str) -> frozenset[str]:
 
 
 # Articles, prepositions and the like of other languages. The first are neither English words nor usual in names; the
-# second also stand in names (La Jolla, Van Gogh), so they count only beside a guessed word or one with an accent.
+# second also stand in names (La Jolla, Van Gogh), so they count only beside a word that had to be guessed.
 _FOREIGN = _set(
     "une una und nicht ist por qui dans pour avec sur nous vous gli della dello dei che questo questa een het niet og "
     "det ikke av um uma não aux ou nel alla esta este"
 )
 _FOREIGN_IN_NAMES = _set(
     "la le les el en un de du des il lo da das die ha ce se si non ne per o e y al di los las del der den van est et "
-    "que para som"
+    "que para som au"
 )
 _ENGLISH = _set(
     "the of and to in is that it was for on are as with his they at be this from have or by one had not but what all "
@@ -32,21 +34,20 @@ _ENGLISH = _set(
 )
 
 
-def require_english(words: Sequence[Word]) -> None:
+def require_english(words: Sequence[Word], *, amid_han: bool) -> None:
     """Refuses the Latin words of an utterance when they are of another language.
 
     Raises:
-        LanguageError: of two words or more, more than half had to be guessed (initials aside), or foreign little words
-            stand among them and no English ones.
+        LanguageError: of two words or more (four amid Han), more than half had to be guessed, initials aside; or more
+            little words of other languages stand among them than English ones.
     """
-    if len(words) < MIN_WORDS:
+    if len(words) < (MIN_WORDS_AMID_HAN if amid_han else MIN_WORDS):
         return
     guesses = [word.text for word in words if word.origin is Origin.GUESSED]
     if len(guesses) > MAX_GUESSED_SHARE * len(words):
         raise _refusal(f"{len(guesses)} of {len(words)} words are not English: {', '.join(guesses[:5])}")
     little = {word.text.lower() for word in words}
-    odd = bool(guesses) or any(not word.text.isascii() for word in words)
-    telling = little & (_FOREIGN | _FOREIGN_IN_NAMES if odd else _FOREIGN)
+    telling = little & (_FOREIGN | _FOREIGN_IN_NAMES if guesses else _FOREIGN)
     if telling and len(little & _ENGLISH) < len(telling):
         raise _refusal(f"the words {', '.join(sorted(telling))} are of another language")
 

@@ -10,7 +10,7 @@ from schemas.errors import TextError
 
 _TONED = re.compile(r"([a-zêv]+)([1-5])")
 _SYLLABLE_ALONE = {"m": "m", "n": "n", "ng": "ng"}
-_WITHOUT_INITIAL = {"hm": ("h", "m"), "hng": ("h", "ng"), "yo": ("", "io"), "ê": ("", "eh")}
+_WITHOUT_INITIAL = {"hm": ("h", "m"), "hng": ("h", "ng"), "yo": ("", "io"), "ê": ("", "eh"), "wong": ("", "ong")}
 
 
 def read_han(run: str) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def phonemize(text: str, language: str = "auto") -> Phonemes:
             symbols += [phone for word in read for phone in word.phones]
         else:
             _add_pause(symbols, texts[0], warnings)
-    require_english(words)
+    require_english(words, amid_han=amid_han)
     if not amid_han and not words:
         raise TextError(f"nothing pronounceable in {text!r}", hint="give the row a text with words, or leave it out")
     warnings += ["guessed_word"] * any(word.origin is Origin.GUESSED for word in words)
