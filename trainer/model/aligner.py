@@ -2,7 +2,8 @@
 
 Of all ways to give the frames to the tokens in order, each token at least one frame, it finds the one with the largest
 total score (Glow-TTS, Kim et al. 2020, https://arxiv.org/abs/2005.11129, section 3.1). A loop over frames, each step
-vectorised over utterances and tokens, so no compiler is needed: 2 ms for 32 x 11 x 40 on one core.
+vectorised over utterances and tokens, so no compiler is needed: on one core 0.7 ms for 32 x 11 x 40 (utterances x
+tokens x frames), 23 ms for 32 x 150 x 800.
 """
 
 from __future__ import annotations

@@ -107,6 +107,16 @@ def test_forward_depends_on_the_generator_alone(model):
     assert not torch.equal(model(batch, seeded(8)).flow, first.flow)
 
 
+def test_half_precision_aligns_alike_and_loses_in_single(model):
+    batch = collate(make_utterances(5))
+    single = model(batch, seeded())
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(batch, seeded())
+    assert torch.equal(half.token_durations, single.token_durations)
+    assert half.total.dtype == torch.float32
+    torch.testing.assert_close(half.total, single.total, rtol=0.02, atol=0.02)
+
+
 def test_losses_are_what_they_say(model):
     batch = collate(make_utterances(4))
     losses = model(batch, seeded())
