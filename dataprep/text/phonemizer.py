@@ -48,6 +48,9 @@ _PAUSE_OF = {
 _WEAKEST_FIRST = ",—….!?"
 _SILENT = frozenset(" \"'“”„«»‹›()[]{}（）【】《》〈〉「」『』〔〕〖〗-_/\\·・~|¿¡")
 
+_PASSABLE = frozenset(("So", "Sk", "Cf", "Po", "Ps", "Pe", "Pi", "Pf", "Pd", "Pc", "Zs"))
+"""Unicode categories of what is not read aloud: pictures, modifiers, punctuation, spaces."""
+
 
 def phonemize(text: str, language: str = "auto") -> Phonemes:
     """Turns Mandarin, English or mixed text into symbols.
@@ -63,12 +66,30 @@ def phonemize(text: str, language: str = "auto") -> Phonemes:
     """
     normalized = normalize_with_warnings(text, language)
     runs = split_runs(normalized.text)
-    latin = [run.text for run in runs if run.script is Script.LATIN]
     amid_han = any(run.script is Script.HAN for run in runs)
+    symbols, words, unspoken = _read(runs, amid_han=amid_han)
+    require_english(words, amid_han=amid_han)
+    if not amid_han and not words:
+        raise TextError(f"nothing pronounceable in {text!r}", hint="give the row a text with words, or leave it out")
     warnings = list(normalized.warnings)
+    warnings += ["unspoken_symbol"] * bool(unspoken)
+    warnings += ["guessed_word"] * any(word.origin is Origin.GUESSED for word in words)
+    return Phonemes(
+        symbols=tuple(symbols),
+        ids=tuple(SYMBOLS.encode(symbols)),
+        normalized_text=normalized.text,
+        language="mixed" if amid_han and words else "zh" if amid_han else "en",
+        warnings=tuple(warnings),
+    )
+
+
+def _read(runs: Sequence[Run], *, amid_han: bool) -> tuple[list[str], list[Word], list[str]]:
+    """Symbols of all runs, the English words among them, and the marks that were passed over. Raises TextError."""
+    latin = [run.text for run in runs if run.script is Script.LATIN]
+    initials = amid_han or not is_shouted(latin)
     symbols: list[str] = []
     words: list[Word] = []
-    initials = amid_han or not is_shouted(latin)
+    unspoken: list[str] = []
     for script, texts in _pieces(runs):
         if script is Script.HAN:
             symbols += [symbol for syllable in read_han(texts[0]) for symbol in split_syllable(syllable)]
@@ -76,19 +97,12 @@ def phonemize(text: str, language: str = "auto") -> Phonemes:
             read = read_words(texts, capitals_are_initials=initials, amid_han=amid_han)
             words += read
             symbols += [phone for word in read for phone in word.phones]
-        else:
-            _add_pause(symbols, texts[0], warnings)
-    require_english(words, amid_han=amid_han)
-    if not amid_han and not words:
-        raise TextError(f"nothing pronounceable in {text!r}", hint="give the row a text with words, or leave it out")
-    warnings += ["guessed_word"] * any(word.origin is Origin.GUESSED for word in words)
-    return Phonemes(
-        symbols=tuple(symbols),
-        ids=tuple(SYMBOLS.encode(symbols)),
-        normalized_text=normalized.text,
-        language="mixed" if amid_han and words else "zh" if amid_han else "en",
-        warnings=tuple(dict.fromkeys(warnings)),
-    )
+        elif pause := _pause_of(texts[0]):
+            _add_pause(symbols, pause)
+        elif texts[0] not in _SILENT:
+            _require_passable(texts[0])
+            unspoken.append(texts[0])
+    return symbols, words, unspoken
 
 
 def _pieces(runs: Sequence[Run]) -> Iterator[tuple[Script, tuple[str, ...]]]:
@@ -108,42 +122,29 @@ def _pieces(runs: Sequence[Run]) -> Iterator[tuple[Script, tuple[str, ...]]]:
         yield Script.LATIN, tuple(phrase)
 
 
-def _add_pause(symbols: list[str], mark: str, warnings: list[str]) -> None:
-    """Adds the pause of `mark`, if it has one: never at the start, and of several in a row the strongest stays.
+def _pause_of(mark: str) -> str | None:
+    """The pause symbol of a mark; None where it has none. ` - `, `--` and `...` are marks of several characters."""
+    if mark.strip() == "-":
+        return None if mark == "-" else "—"
+    return _PAUSE_OF.get(mark.strip()[:2])
 
-    Raises:
-        TextError: `mark` is a sign that would have to be spoken (`±`, `²`); pictures and the like are only a warning.
-    """
-    shape = mark.strip()[:2] if mark.strip() else " "
-    pause = _PAUSE_OF.get(shape) or _PAUSE_OF.get("--" if shape == "-" and mark != "-" else shape)
-    if pause is None:
-        _require_silent(mark, warnings)
-    elif symbols and symbols[-1] in PAUSES:
+
+def _add_pause(symbols: list[str], pause: str) -> None:
+    """Never at the start, and of several in a row the strongest stays."""
+    if symbols and symbols[-1] in PAUSES:
         symbols[-1] = max(symbols[-1], pause, key=_WEAKEST_FIRST.index)
     elif symbols:
         symbols.append(pause)
 
 
-def _require_silent(mark: str, warnings: list[str]) -> None:
-    if mark in _SILENT:
-        return
-    if mark != "\N{REPLACEMENT CHARACTER}" and unicodedata.category(mark) in (
-        "So",
-        "Sk",
-        "Cf",
-        "Mn",
-        "Me",
-        "Po",
-        "Ps",
-        "Pe",
-        "Pi",
-        "Pf",
-        "Pd",
-        "Zs",
-    ):
-        warnings.append("unspoken_symbol")
-        return
-    raise TextError(
-        f"the sign {mark!r} ({unicodedata.name(mark, 'no name').lower()}) has no spoken form here",
-        hint="write it out as it is spoken, or leave the row out",
-    )
+def _require_passable(mark: str) -> None:
+    """Refuses signs that would have to be spoken (`±`, `²`); pictures and rare punctuation may be passed over.
+
+    Raises:
+        TextError: `mark` is such a sign, or stands for characters that were lost when the text was decoded.
+    """
+    if mark == "\N{REPLACEMENT CHARACTER}" or unicodedata.category(mark) not in _PASSABLE:
+        raise TextError(
+            f"the sign {mark!r} ({unicodedata.name(mark, 'no name').lower()}) has no spoken form here",
+            hint="write it out as it is spoken, or leave the row out",
+        )

@@ -71,7 +71,7 @@ def test_doubled_dropped_and_changed_letters() -> None:
     assert derived("xyzzy", small) is None
 
 
-@pytest.mark.parametrize("word", ["straße", "après", "araña", "smørrebrød"])
+@pytest.mark.parametrize("word", ["straße", "après", "hindbær", "smørrebrød"])
 def test_letters_that_english_has_not_are_refused(word: str) -> None:
     with pytest.raises(LanguageError, match=word):
         plain_letters(word)
