@@ -8,6 +8,9 @@ from torch import Tensor, nn
 from trainer.model.config import ModelConfig
 from trainer.model.layers import ConvBlock
 
+START_LOG_FRAMES = 1.0
+"""What an untrained predictor is near, 2.7 frames: from 1 frame the first gradients of long tokens dwarf all others."""
+
 
 class DurationPredictor(nn.Module):
     """Two convolution blocks on the encoder's states, which it reads but does not train.
@@ -24,7 +27,6 @@ class DurationPredictor(nn.Module):
             ConvBlock(channels, config.kernel_size, config.speaker_channels, config.duration_dropout) for _ in range(2)
         )
         self.leave = nn.Conv1d(channels, 1, 1)
-        nn.init.ones_(self.leave.bias)  # log of 2.7 frames: from 0 the first gradients of long tokens dwarf all others
 
     def forward(self, hidden: Tensor, mask: Tensor, speaker: Tensor) -> Tensor:
         """Predicts.
@@ -42,7 +44,7 @@ class DurationPredictor(nn.Module):
         for block in self.blocks:
             x = block(x, mask, speaker)
         logs: Tensor = self.leave(x)
-        return logs[:, 0]
+        return logs[:, 0] + START_LOG_FRAMES
 
 
 def whole_frames(log_durations: Tensor, length_scale: float) -> Tensor:
