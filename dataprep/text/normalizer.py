@@ -17,7 +17,7 @@ from schemas.errors import UsageError
 
 LanguageOption = Literal["auto", "zh", "en"]
 
-_TITLES = r"\b(?:Mr|Mrs|Ms|Dr|Prof)\."
+_TITLES = r"\b(?:Mr|Mrs|Ms|Dr|Hon|Mt|Rev|Gen|Col|Lt|Sgt|Capt|Gov|Jr|Ltd)\."
 _TO_WRITE_OUT: dict[Language, re.Pattern[str]] = {
     "zh": re.compile(r"\d", re.ASCII),
     "en": re.compile(rf"\d|[$€£¥%&@#+*=]|{_TITLES}|\w\.[a-z]{{2,}}", re.ASCII),
@@ -79,13 +79,15 @@ def _written_out(piece: str, language: Language, warnings: list[str]) -> str:
 
 
 def _prepared(piece: str, language: Language) -> str:
-    """Takes out what `wetext` misreads: 12.9 as a date, v1.2.3, 10–20, 1990s as seconds."""
+    """Takes out what `wetext` misreads: 12.9 as a date, v1.2.3, 10–20, C#, 1990s as seconds."""
     piece = re.sub(r"(?<=\d)–(?=\d)", "-", piece)
     if language == "en":
+        piece = re.sub(r"\b([CF])#", r"\1 sharp", piece)
         return re.sub(r"\b(1[1-9]|20)([1-9]0)s\b", r"\1 '\2s", piece)
+    piece = re.sub(r"([$€£¥])(\d+(?:\.\d+)?[千万亿]+)元?", r"\2\1", piece)
     piece = re.sub(r"(?<![\d.])(\d{1,3})\.(\d{1,3})(?=\.\d{1,3}(?![\d.]))", r"\1点\2", piece)
     piece = re.sub(r"(?<=点)(\d{1,3})\.(\d)", r"\1点\2", piece)
-    return re.sub(r"(?<![\d.])(\d{1,2})\.(\d{1,2})(?=[^\d.,%‰:/日号A-Za-z°-])", _decimal, piece)
+    return re.sub(r"(?<![\d.$€£¥])(\d{1,2})\.(\d{1,2})(?=[^\d.,%‰:/日号A-Za-z°-])", _decimal, piece)
 
 
 def _decimal(match: re.Match[str]) -> str:

@@ -80,8 +80,11 @@ def split_runs(text: str) -> tuple[Run, ...]:
 
 
 # A number with its sign, currency and unit: what must be read in one language.
-_UNIT = r"\s?(?:km/h|m/s|kg|mg|km|cm|mm|ml|m2|m3|m|g|°C|°F)(?![A-Za-z0-9])"
-_NUMBER = re.compile(rf"(?:(?<![A-Za-z0-9])[-+])?[$€£¥]?\d+(?:[.,:/~-]\d+)*(?:[%‰]|{_UNIT})?", flags=re.ASCII)
+_UNIT = r"\s?(?:km/h|m/s|kg|mg|km2|km|cm2|cm|mm|ml|m2|m3|m|g|°C|°F|am|pm)(?![A-Za-z0-9])"
+_NUMBER = re.compile(
+    rf"(?:(?<![A-Za-z0-9])[-+])?(?:(?:(?<![A-Za-z0-9])[A-Z]{{1,2}})?[$€£¥])?\d+(?:[.,:/~-]\d+)*(?:[%‰]|{_UNIT})?",
+    flags=re.ASCII,
+)
 _CODE_BEFORE = re.compile(r"[A-Za-z0-9._+-]*$")
 _CODE_AFTER = re.compile(r"^[A-Za-z0-9._+-]*")
 
@@ -98,7 +101,8 @@ def number_language(text: str, start: int, end: int) -> Language:
     beside = {_first_language(left[::-1]), _first_language(right)} - {None}
     if "zh" in beside:
         return "zh"
-    return "en" if beside or any(character.isalpha() for character in attached) else NUMBER_ALONE
+    english = beside or any(character.isalpha() for character in attached) or text[start:end].endswith(("am", "pm"))
+    return "en" if english else NUMBER_ALONE
 
 
 def _first_language(text: str) -> Language | None:
