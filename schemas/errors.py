@@ -76,5 +76,9 @@ class DropLimitError(VoxloomError):
     """More utterances were dropped than `--max-drop-share` allows."""
 
 
+class TrainingError(VoxloomError):
+    """Training cannot go on: too many steps whose loss or gradient is not finite."""
+
+
 class MachineError(VoxloomError):
     """The machine failed: disk full, no permission, a worker lost. The same command continues."""

@@ -12,8 +12,7 @@ What is relied on in pytorch_lightning 2.6 (loops/fit_loop.py, loops/training_ep
   len(loader)` is the end. So the loader's length is the whole epoch's, and it yields only what is left.
 * A loader with a length is not read ahead of (`_PrefetchDataFetcher.__iter__`); worker processes do read ahead. The
   state counts optimizer steps (`optim_progress`), never batches fetched.
-* The loops count micro-batches of one rank. `rewind_batches` brings them to the step boundary of the plan's state,
-  which makes other accumulations, other ranks, and a checkpoint from between two accumulations exact.
+* The loops count epochs and micro-batches in their own way; `trainer.data.rewind` brings them to the plan's state.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ from schemas.checkpoint import PlanState
 from schemas.errors import IdentityError, UsageError
 from trainer.data.dataset import ShardDataset
 from trainer.data.loader import EpochLoader
-from trainer.data.plan import Overlong, PlanSettings, plan_epoch
+from trainer.data.plan import EpochPlan, Overlong, PlanSettings, plan_epoch
+from trainer.data.rewind import rescale_batches, rewind_loops
 from trainer.data.sampler import RankSampler, accumulations, grouped_for_validation
 from trainer.data.selection import select
 
@@ -76,6 +76,7 @@ class ShardDataModule(pl.LightningDataModule):
         self.plan_settings = PlanSettings(ranks=group_size or 1, **self._options)
         self._epoch = 0  # of the loader that was last handed out
         self._resume = (0, 0)  # epoch, and its groups done
+        self._planned: tuple[int, EpochPlan] | None = None
 
     def setup(self, stage: str) -> None:
         """Opens the shard set and fixes the size of the step groups.
@@ -95,6 +96,7 @@ class ShardDataModule(pl.LightningDataModule):
                 hint=f"--trainer.accumulate_grad_batches {wanted}",
             )
         self.plan_settings = PlanSettings(ranks=group_size, **self._options)
+        self._planned = None
         self._training, self._validation = select(self.shard_set, "train"), select(self.shard_set, "validation")
         if stage != "fit":
             return
@@ -113,10 +115,9 @@ class ShardDataModule(pl.LightningDataModule):
         trainer = self._trainer()
         self._epoch = trainer.current_epoch
         epoch, groups_done = self._resume
-        training = self._training
         sampler = RankSampler(
-            plan_epoch(training.num_frames, training.num_symbols, self.plan_settings, self._epoch),
-            training,
+            self._plan(self._epoch),
+            self._training,
             rank=trainer.global_rank,
             world_size=trainer.world_size,
             group_size=self.plan_settings.ranks,
@@ -173,6 +174,30 @@ class ShardDataModule(pl.LightningDataModule):
             raise self._other_plan(state)
         self._resume = (state.epoch, state.groups_done)
 
+    def resume(self, checkpoint: dict[str, Any]) -> None:
+        """Goes on where a loaded checkpoint stopped: takes over the plan's state and rewinds Lightning's loops to it.
+
+        Raises:
+            FormatError, IdentityError: as `load_state_dict`.
+        """
+        self.load_state_dict(checkpoint.get(type(self).__qualname__, {}))
+        epoch, groups_done = self._resume
+        trainer, loops = self._trainer(), checkpoint["loops"]["fit_loop"]
+        if trainer.limit_train_batches != 1.0:  # an epoch cut short on purpose is over where Lightning says so
+            return
+        if groups_done < self._plan(epoch).num_groups:
+            rewind_loops(loops, epoch, groups_done, trainer.accumulate_grad_batches)
+        else:
+            rescale_batches(loops, groups_done, trainer.accumulate_grad_batches)
+
+    def _plan(self, epoch: int) -> EpochPlan:
+        """The plan of an epoch; the last one is kept, since Lightning asks for it more than once."""
+        if self._planned is None or self._planned[0] != epoch:
+            training = self._training
+            plan = plan_epoch(training.num_frames, training.num_symbols, self.plan_settings, epoch)
+            self._planned = (epoch, plan)
+        return self._planned[1]
+
     def _other_plan(self, state: PlanState) -> IdentityError:
         mine = self.plan_settings.to_dict()
         differing = {name: (state.plan_settings.get(name), value) for name, value in mine.items()}
@@ -201,14 +226,3 @@ class ShardDataModule(pl.LightningDataModule):
         if self.trainer is None:
             raise UsageError("the data module has no Trainer", hint="pass it to Trainer.fit")
         return self.trainer
-
-
-def rewind_batches(checkpoint: dict[str, Any], groups_done: int, batches_per_step: int) -> None:
-    """Sets the loops' count of micro-batches of this epoch in a loaded `checkpoint` to `groups_done` steps.
-
-    How far `completed` lags behind tells Lightning from which hook the checkpoint was saved, so that it stays.
-    """
-    current = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]
-    lag = current["processed"] - current["completed"]
-    seen = groups_done * batches_per_step
-    current.update(ready=seen, started=seen, processed=seen, completed=max(seen - lag, 0))

@@ -1,0 +1,70 @@
+"""A run that was stopped anywhere and resumed goes on as if it had not been, bit for bit, on one rank."""
+
+import pytest
+import torch
+
+from schemas.checkpoint import PlanState, VoiceHeader
+from schemas.errors import IdentityError
+from tests.helpers.runs import Saver, fit
+from tests.helpers.shard_sets import made_frames, make_shard_set
+
+FLAGS = [
+    {},
+    {"accumulate_grad_batches": 2},
+    {"limit_val_batches": 0},
+    {"val_check_interval": 2},
+    {"max_epochs": -1, "max_steps": 8},
+]
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("resume") / "shards"
+    return make_shard_set(folder, train=made_frames(12), validation=made_frames(4, 1))
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=lambda flags: "-".join(map(str, flags)) or "plain")
+def test_from_every_hook_the_rest_is_the_same(shards, tmp_path, flags):
+    flags = {"max_epochs": 2, **flags}
+    saver = Saver(tmp_path)
+    whole = fit(shards, callbacks=[saver], **flags)
+    assert len({step.keys for step in whole.steps}) > 2
+    for path, steps_seen, num_validations in saver.saved:
+        rest = fit(shards, ckpt_path=path, **flags)
+        assert rest.steps == whole.steps[steps_seen * flags.get("accumulate_grad_batches", 1) :], path.name
+        assert rest.validations[-1:] == whole.validations[num_validations:][-1:], path.name
+
+
+def test_stopped_in_mid_epoch_by_max_steps_and_carried_on(shards, tmp_path):
+    whole = fit(shards, max_epochs=3)
+    saver = Saver(tmp_path)
+    fit(shards, max_epochs=3, max_steps=2, callbacks=[saver])
+    path = saver.saved[-1][0]
+    assert "end" in path.name
+    assert fit(shards, ckpt_path=path, max_epochs=3).steps == whole.steps[2:]
+
+
+def test_the_checkpoint_is_plain_and_describes_itself(shards, tmp_path):
+    saver = Saver(tmp_path)
+    fit(shards, max_steps=2, callbacks=[saver])
+    checkpoint = torch.load(saver.saved[-1][0], weights_only=True)
+    assert VoiceHeader.model_validate(checkpoint["voxloom"]).speakers == ("ann", "bob")
+    state = PlanState.model_validate(checkpoint["ShardDataModule"])
+    assert (state.epoch, state.groups_done) == (0, 2)
+    assert checkpoint["ema"]["num_updates"] == 2
+    assert set(checkpoint["ema"]["parameters"]) < {name.removeprefix("model.") for name in checkpoint["state_dict"]}
+
+
+def test_another_index_or_plan_is_refused_by_name(shards, tmp_path):
+    saver = Saver(tmp_path)
+    fit(shards, max_steps=1, callbacks=[saver])
+    path = saver.saved[-1][0]
+    other = make_shard_set(tmp_path / "other", train=made_frames(12, 7))
+    with pytest.raises(IdentityError, match="trained on the index"):
+        fit(other, ckpt_path=path, max_steps=2)
+    with pytest.raises(IdentityError, match="max_frames was 150, is 99") as caught:
+        fit(shards, ckpt_path=path, max_steps=2, max_frames=99)
+    assert caught.value.hint == "add --data.max_frames 150"
+    with pytest.raises(IdentityError, match="ranks was 1, is 2") as caught:
+        fit(shards, ckpt_path=path, max_steps=2, accumulate_grad_batches=2)
+    assert caught.value.hint == "add --data.group_size 1 --trainer.accumulate_grad_batches 1"
