@@ -32,7 +32,9 @@ def decode_with_av(content: bytes, name: str) -> Waveform | None:
         AudioError: damaged, cut short, too long, or its sample rate or channels change on the way.
     """
     try:
-        container = av.open(io.BytesIO(content), mode="r", options={"format_whitelist": CONTAINERS})
+        container = av.open(
+            io.BytesIO(content), mode="r", metadata_errors="replace", options={"format_whitelist": CONTAINERS}
+        )
     except av.FFmpegError:
         return None
     with container:

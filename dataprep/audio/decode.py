@@ -60,7 +60,7 @@ def decode_mono(content: bytes, name: str) -> Waveform:
 def _with_soundfile(content: bytes, name: str) -> Waveform | None:
     """None where libsndfile does not know it."""
     try:
-        file = soundfile.SoundFile(io.BytesIO(content))
+        file = soundfile.SoundFile(_Content(content))
     except soundfile.LibsndfileError as error:
         if error.code == MALFORMED:  # FFmpeg would give what is left of a cut CAF or Opus file
             raise _damaged(error, name) from error
@@ -78,6 +78,19 @@ def _with_soundfile(content: bytes, name: str) -> Waveform | None:
                 path=name,
             )
         return Waveform(samples=mix.samples(), sample_rate=file.samplerate, clipped_share=mix.clipped_share())
+
+
+class _Content(io.BytesIO):
+    """Bytes in which a seek before the beginning, as damaged headers ask for, stays where it is.
+
+    libsndfile sees from the place returned that it failed; an exception here would be printed with its traceback.
+    """
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        try:
+            return super().seek(offset, whence)
+        except ValueError:
+            return self.tell()
 
 
 def _read(file: soundfile.SoundFile, name: str) -> ChannelMix:

@@ -43,12 +43,14 @@ def _mean(block: NDArray[np.int16] | NDArray[np.float32]) -> NDArray[np.float32]
     num_channels = block.shape[1]
     scale = INT16_SCALE if block.dtype == np.int16 else np.float32(1)
     planes = block.astype(np.float32, copy=False)
-    mean: NDArray[np.float32] = planes[:, 0] + planes[:, 1] if num_channels > 1 else planes[:, 0]
-    for channel in range(2, num_channels):
-        mean += planes[:, channel]
     if scale == 1 and num_channels == 1:
-        return mean
-    return np.multiply(mean, scale / np.float32(num_channels), out=mean)
+        return planes[:, 0]
+    # Damaged floats may overflow: the caller refuses what is not finite, and a warning would only be noise.
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean: NDArray[np.float32] = planes[:, 0] + planes[:, 1] if num_channels > 1 else planes[:, 0]
+        for channel in range(2, num_channels):
+            mean += planes[:, channel]
+        return np.multiply(mean, scale / np.float32(num_channels), out=mean)
 
 
 def _num_clipped(block: NDArray[np.int16] | NDArray[np.float32]) -> int:

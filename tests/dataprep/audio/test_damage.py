@@ -113,3 +113,11 @@ def test_a_flipped_byte_or_a_cut_never_crashes(place, value, cut):
     content[place] = value
     with contextlib.suppress(AudioError):
         assert 0 < len(decode_mono(bytes(content[:cut]), "x").samples) <= 32000
+
+
+@pytest.mark.filterwarnings("error")
+def test_overflow_in_a_channel_mix_is_only_a_refusal():
+    stereo = np.full((1000, 2), np.float32(3e38))
+    for samples in (stereo, np.array([[np.inf, -np.inf]] * 1000, np.float32)):
+        with pytest.raises(AudioError):
+            decode_mono(as_file(samples, 16000, subtype="FLOAT"), "x")

@@ -93,6 +93,13 @@ def test_what_libsndfile_cannot_open_is_decoded(container, codec, sample_format)
     assert abs(pitch_hz(waveform.samples[4800:86400], 48000) - 440) < 0.1
 
 
+def test_a_title_that_is_not_utf8_does_not_matter():
+    content = _encode_with_av(tone(440, 0.5, 48000), 48000, "mp4", "aac", "fltp", title="title")
+    place = content.index(b"title")
+    latin = content[:place] + "t\u00eftle".encode("latin-1") + content[place + 5 :]
+    np.testing.assert_array_equal(decode_mono(latin, "x").samples, decode_mono(content, "x").samples)
+
+
 def test_the_name_decides_nothing():
     content = as_file(tone(200, 0.1, 16000), 16000, "FLAC")
     expected = decode_mono(content, "a.flac").samples
@@ -111,9 +118,11 @@ def test_a_play_list_is_never_followed(tmp_path):
             decode_mono(script.encode(), "list.wav")
 
 
-def _encode_with_av(samples, sample_rate, container, codec, sample_format):
+def _encode_with_av(samples, sample_rate, container, codec, sample_format, title=""):
     buffer = io.BytesIO()
     with av.open(buffer, mode="w", format=container) as output:
+        if title:
+            output.metadata["title"] = title
         stream = output.add_stream(codec, rate=sample_rate, layout="mono")
         frame = av.AudioFrame.from_ndarray(samples[None, :], format="fltp", layout="mono")
         frame.sample_rate = sample_rate
