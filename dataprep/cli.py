@@ -15,7 +15,7 @@ WORKERS = click.option(
 SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler to run on, such as tcp://host:8786.")
 
 
-class Shares(click.ParamType):
+class Shares(click.ParamType[tuple[float, float, float]]):
     """Three shares, `0.9,0.05,0.05`."""
 
     name = "A,B,C"
@@ -33,7 +33,7 @@ class Shares(click.ParamType):
         return train, validation, test
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """A number of bytes, `256M`."""
 
     name = "BYTES"

@@ -98,7 +98,6 @@ def _check_sample_rate(dataset: PreparedSet, spec: FeatureSpec) -> None:
             f"preset {spec.name!r} wants {spec.sample_rate} Hz, the data set is at {rate} Hz",
             hint=f"run `dataprep ingest` again with --sr {spec.sample_rate}, or choose another --preset",
             path=dataset.folder / DATASET_NAME,
-            path=dataset.folder / DATASET_NAME,
         )
 
 

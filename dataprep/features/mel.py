@@ -23,9 +23,9 @@ _FRAMES_AT_ONCE = 8192
 @lru_cache(maxsize=32)
 def mel_filters(spec: FeatureSpec) -> NDArray[np.float32]:
     """Filter bank `[num_mels, n_fft // 2 + 1]`, float32: librosa's Slaney mel scale with area normalisation."""
-    import librosa.filters
+    from librosa.filters import mel
 
-    filters: NDArray[np.float32] = librosa.filters.mel(
+    filters: NDArray[np.float32] = mel(
         sr=spec.sample_rate,
         n_fft=spec.n_fft,
         n_mels=spec.num_mels,
