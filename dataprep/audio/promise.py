@@ -69,9 +69,7 @@ def promised_samples(num_frames: int, log: str, content: bytes) -> int:
         return int(counted[1])
     if (stated := STATED_BYTES.search(log)) and 0 < int(stated[2]) < int(stated[1]) < STREAM_BYTES:
         return num_frames * int(stated[1]) // int(stated[2])
-    if (num_bytes := _vbri_bytes(content)) > len(content):
-        return num_frames * num_bytes // len(content)
-    return num_frames
+    return _vbri_samples(content) or num_frames
 
 
 def is_cut_ogg(log: str) -> bool:
@@ -79,9 +77,11 @@ def is_cut_ogg(log: str) -> bool:
     return OGG_HALF_PAGE in log and OGG_NO_END.search(log) is not None
 
 
-def _vbri_bytes(content: bytes) -> int:
-    """Bytes of sound that an MP3 header of Fraunhofer's kind (VBRI, 32 bytes after the first frame header) states."""
+def _vbri_samples(content: bytes) -> int:
+    """Samples that an MP3 header of Fraunhofer's kind states (VBRI, 32 bytes after the first frame header), else 0."""
     place = content.find(b"VBRI", 0, 4096)
-    if place < 36 or content[place - 36] != 0xFF or len(content) < place + 14:
+    first = place - 36
+    if first < 0 or content[first] != 0xFF or len(content) < place + 18:
         return 0
-    return int(struct.unpack_from(">I", content, place + 10)[0])
+    is_mpeg1 = content[first + 1] & 0x18 == 0x18
+    return int(struct.unpack_from(">I", content, place + 14)[0]) * (1152 if is_mpeg1 else 576)
