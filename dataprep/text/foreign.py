@@ -19,14 +19,13 @@ def _set(words: str) -> frozenset[str]:
 
 # Articles, prepositions and the like of other languages. The first are neither English words nor usual in names; the
 # second also stand in names (La Jolla, Van Gogh), so they count only beside a word that had to be guessed.
-_FOREIGN = _set(
-    "une una und nicht ist por qui dans pour avec sur nous vous gli della dello dei che questo questa een het niet og "
-    "det ikke av um uma não aux ou nel alla esta este"
-)
+_FOREIGN = _set("avec dans dei dello det een gli het ikke ist nicht niet não questa questo une und")
 _FOREIGN_IN_NAMES = _set(
     "la le les el en un de du des il lo da das die ha ce se si non ne per o e y al di los las del der den van est et "
-    "que para som au"
+    "que para som au una por qui sur nous vous della che og av uma aux ou nel alla esta este"
 )
+_ARTICLES = _set("una un el los las il")
+"""At the head of a sentence with no further capital these are articles, not part of a name: `El sol.`, but `El Paso`."""
 _ENGLISH = _set(
     "the of and to in is that it was for on are as with his they at be this from have or by one had not but what all "
     "were we when your can said there use an each which she do how their if will up other about out many then them "
@@ -48,6 +47,8 @@ def require_english(words: Sequence[Word], *, amid_han: bool) -> None:
         raise _refusal(f"{len(guesses)} of {len(words)} words are not English: {', '.join(guesses[:5])}")
     little = {word.text.lower() for word in words}
     telling = little & (_FOREIGN | _FOREIGN_IN_NAMES if guesses else _FOREIGN)
+    if words[0].text.istitle() and all(word.text.islower() for word in words[1:]):
+        telling |= {words[0].text.lower()} & _ARTICLES
     if telling and len(little & _ENGLISH) < len(telling):
         raise _refusal(f"the words {', '.join(sorted(telling))} are of another language")
 

@@ -73,6 +73,11 @@ def test_other_languages_are_refused(text: str) -> None:
         "想听歌曲Let It Go",
         "索尼Xperia手机和Realme",
         "La La Land",
+        "Big Sur",
+        "Una Thompson",
+        "pour water",
+        "um yeah um",
+        "Uma Thurman",
     ],
 )
 def test_names_and_loan_words_are_not_refused(text: str) -> None:
