@@ -25,7 +25,7 @@ _FOREIGN_IN_NAMES = _set(
     "que para som au una por qui sur nous vous della che og av uma aux ou nel alla esta este"
 )
 _ARTICLES = _set("una un el los las il")
-"""At the head of a sentence with no further capital these are articles, not part of a name: `El sol.`, but `El Paso`."""
+"""At the head of a text with no further capital these are articles and not part of a name: `El sol.`, `El Paso`."""
 _ENGLISH = _set(
     "the of and to in is that it was for on are as with his they at be this from have or by one had not but what all "
     "were we when your can said there use an each which she do how their if will up other about out many then them "
