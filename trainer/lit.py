@@ -29,7 +29,7 @@ from schemas.shards import ShardManifest
 from trainer.data.batch import Batch
 from trainer.data.module import ShardDataModule
 from trainer.model.acoustic import AcousticModel
-from trainer.model.config import TINY, ModelConfig
+from trainer.model.config import ModelConfig
 from trainer.model.ema import ExponentialAverage
 from trainer.model.losses import Losses
 from trainer.recipe import Schedule, learning_rate_factor, mixed_seed
@@ -55,7 +55,7 @@ class VoiceModule(pl.LightningModule):
 
     def __init__(
         self,
-        model: ModelConfig = TINY,
+        model: ModelConfig,
         learning_rate: float = 1e-3,
         warmup_steps: int = 100,
         schedule: Schedule = "constant",

@@ -41,13 +41,12 @@ class Saver(pl.Callback):
 
     def __init__(self, folder):
         self.folder = folder
-        self.saved = []
-        self.num_validations = 0
+        self.saved = []  # (path, optimizer steps done)
 
     def save(self, trainer, hook):
         path = self.folder / f"{len(self.saved):03d}-{trainer.global_step}-{hook}.ckpt"
         trainer.save_checkpoint(path)
-        self.saved.append((path, trainer.global_step, self.num_validations))
+        self.saved.append((path, trainer.global_step))
 
     def on_train_epoch_start(self, trainer, module):
         self.save(trainer, "epoch-start")
@@ -56,7 +55,6 @@ class Saver(pl.Callback):
         self.save(trainer, "batch")
 
     def on_validation_end(self, trainer, module):
-        self.num_validations += 1
         self.save(trainer, "validation")
 
     def on_train_epoch_end(self, trainer, module):

@@ -50,8 +50,9 @@ def make_shard_set(folder: Path, *, train, validation=(), symbols=SYMBOLS, symbo
         )  # fmt: skip
     statistics = MelStatistics(mean=(-5.0,) * SPEC.num_mels, std=(2.0,) * SPEC.num_mels) if len(train) else None
     manifest = ShardManifest(
-        container="webdataset", mel_dtype="float32", feature_spec=SPEC, symbols=symbols, symbols_sha256=symbols.digest(),
-        text_frontend="made", shard_size_bytes=10**6, dataset_fingerprint="0" * 64, speakers=SPEAKERS, languages=("en",),
+        container="webdataset", mel_dtype="float32", feature_spec=SPEC, symbols=symbols,
+        symbols_sha256=symbols.digest(), text_frontend="made", shard_size_bytes=10**6,
+        dataset_fingerprint="0" * 64, speakers=SPEAKERS, languages=("en",),
         mel_statistics=statistics, shards=tuple(shards),
         index=write_index(folder / "index.arrow", index_table(rows, SPEAKERS, ("en",))),
     )  # fmt: skip
@@ -74,8 +75,8 @@ def index_row(sample, split, shard, placed):
     info = sample.info
     return IndexRow(
         key=sample.key, split=split, language=info.language, speaker=info.speaker, frames=info.num_frames,
-        symbols=len(info.phoneme_ids), samples=info.num_samples, shard=shard, row_group=placed.row_group, row=placed.row,
-        json_offset=placed.json.offset, json_size=placed.json.size, json_crc32=placed.json.crc32,
+        symbols=len(info.phoneme_ids), samples=info.num_samples, shard=shard, row_group=placed.row_group,
+        row=placed.row, json_offset=placed.json.offset, json_size=placed.json.size, json_crc32=placed.json.crc32,
         flac_offset=placed.flac.offset, flac_size=placed.flac.size, flac_crc32=placed.flac.crc32,
         mel_offset=placed.mel.offset, mel_size=placed.mel.size, mel_crc32=placed.mel.crc32,
     )  # fmt: skip

@@ -29,10 +29,11 @@ def test_from_every_hook_the_rest_is_the_same(shards, tmp_path, flags):
     saver = Saver(tmp_path)
     whole = fit(shards, callbacks=[saver], **flags)
     assert len({step.keys for step in whole.steps}) > 2
-    for path, steps_seen, num_validations in saver.saved:
+    for path, steps_seen in saver.saved:
         rest = fit(shards, ckpt_path=path, **flags)
         assert rest.steps == whole.steps[steps_seen * flags.get("accumulate_grad_batches", 1) :], path.name
-        assert rest.validations[-1:] == whole.validations[num_validations:][-1:], path.name
+        # saved between an epoch's last step and its validation, Lightning leaves that validation out
+        assert rest.validations == whole.validations[len(whole.validations) - len(rest.validations) :], path.name
 
 
 def test_stopped_in_mid_epoch_by_max_steps_and_carried_on(shards, tmp_path):

@@ -12,11 +12,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from dataprep.shards.reader import ShardSet
+from schemas.errors import VoxloomError
 from trainer.data.batch import Batch
 from trainer.data.sampler import BatchRequest
 
 
-class ShardDataset(Dataset[Batch]):
+class ShardDataset(Dataset[Batch | VoxloomError]):
     """Reads micro-batches; its items are addressed by `BatchRequest`.
 
     Copies in worker processes, forked or spawned, open the shards for themselves. What it returns depends on the
@@ -26,7 +27,17 @@ class ShardDataset(Dataset[Batch]):
     def __init__(self, shards: ShardSet) -> None:
         self.shards = shards
 
-    def __getitem__(self, request: BatchRequest) -> Batch:
+    def __getitem__(self, request: BatchRequest) -> Batch | VoxloomError:
+        """The requested micro-batch, or the error that reading it gave.
+
+        An error that is raised in a worker would reach the training process as a message with a traceback in it.
+        """
+        try:
+            return self.read(request)
+        except VoxloomError as error:
+            return error
+
+    def read(self, request: BatchRequest) -> Batch:
         """The requested micro-batch, on the CPU. Raises FormatError where a shard is damaged."""
         rows = request.rows.tolist()
         infos = [self.shards.read_info(row) for row in rows]
@@ -54,6 +65,6 @@ def pad_last(arrays: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
     return padded
 
 
-def as_it_is(batch: Batch) -> Batch:
-    """What a loader does to a batch that the dataset has put together; a named function, so that it can be spawned."""
-    return batch
+def as_it_is(item: Batch | VoxloomError) -> Batch | VoxloomError:
+    """What a loader does to an item of the dataset; a named function, so that it can be spawned."""
+    return item

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
+from schemas.errors import VoxloomError
 from trainer.data.batch import Batch
 from trainer.data.dataset import ShardDataset, as_it_is
 from trainer.data.sampler import RankSampler
@@ -35,7 +36,14 @@ class EpochLoader:
         return len(self._sampler)
 
     def __iter__(self) -> Iterator[Batch]:
-        yield from DataLoader(
+        """The batches. Raises FormatError where a shard is damaged."""
+        for item in self._torch_loader():
+            if isinstance(item, VoxloomError):
+                raise item
+            yield item
+
+    def _torch_loader(self) -> DataLoader[Batch | VoxloomError]:
+        return DataLoader(
             self._dataset,
             batch_size=None,  # an item of the dataset is a whole micro-batch
             sampler=self._sampler,

@@ -29,7 +29,7 @@ from schemas.checkpoint import PlanState
 from schemas.errors import IdentityError, UsageError
 from trainer.data.dataset import ShardDataset
 from trainer.data.loader import EpochLoader
-from trainer.data.plan import EpochPlan, Overlong, PlanSettings, plan_epoch
+from trainer.data.plan import DEFAULT_MAX_FRAMES, EpochPlan, Overlong, PlanSettings, plan_epoch
 from trainer.data.rewind import rescale_batches, rewind_loops
 from trainer.data.sampler import RankSampler, accumulations, grouped_for_validation
 from trainer.data.selection import select
@@ -56,7 +56,7 @@ class ShardDataModule(pl.LightningDataModule):
     def __init__(
         self,
         shards: str,
-        max_frames: int = 16000,
+        max_frames: int = DEFAULT_MAX_FRAMES,
         max_batch_size: int = 512,
         max_symbols: int | None = None,
         jitter: float = 0.03,
@@ -87,6 +87,12 @@ class ShardDataModule(pl.LightningDataModule):
         """
         self.shard_set = ShardSet(self.folder)
         trainer = self._trainer()
+        reload_every: int = trainer.reload_dataloaders_every_n_epochs  # type: ignore[attr-defined]  # set when made
+        if reload_every != 1:
+            raise UsageError(
+                "each epoch has its own plan and number of steps",
+                hint="set reload_dataloaders_every_n_epochs of the Trainer to 1",
+            )
         group_size = self.group_size or trainer.world_size * trainer.accumulate_grad_batches
         wanted = accumulations(group_size, trainer.world_size)
         if trainer.accumulate_grad_batches != wanted:
@@ -140,6 +146,11 @@ class ShardDataModule(pl.LightningDataModule):
             group_size=trainer.world_size,
         )
         return self._loader(sampler)
+
+    def example_rows(self, count: int, max_frames: int) -> list[int]:
+        """The first rows of the validation split that are short enough; of the training split where that is empty."""
+        chosen = self._validation if len(self._validation.rows) else self._training
+        return [int(row) for row in chosen.rows[chosen.num_frames <= max_frames][:count]]
 
     def state_dict(self) -> dict[str, Any]:
         """The plan's state as plain types (`schemas.checkpoint.PlanState`), the same on every rank."""

@@ -26,6 +26,9 @@ from schemas.errors import UsageError
 
 Overlong = Literal["own-batch", "error", "drop"]
 
+DEFAULT_MAX_FRAMES = 16000
+"""Padded frames of a micro-batch where no configuration says: three minutes at 22,050 Hz and a hop of 256 samples."""
+
 _ALGORITHM = 1  # part of the digest: another way of cutting is another plan
 _ROW_BITS = np.uint64(32)
 _LENGTH_STEPS = 1 << 21  # steps into which the budget is divided for sorting: 0.01 frames of 20,000

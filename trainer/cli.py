@@ -1,0 +1,121 @@
+"""The command `trainer`: options and help only; nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dataprep.console import reporting_errors
+
+FOLDER = click.Path(path_type=Path)
+
+# The docstrings below are not raw: click takes the control character \b as "do not wrap this paragraph".
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="voxloom")
+def main() -> None:
+    """From shards to a voice: plan an epoch, train the flow-matching model, speak.
+
+    \b
+    trainer plan shards/                                        # what an epoch will be
+    trainer fit shards/                                         # -> ./runs/<time>
+    trainer synthesize runs/<time> --text "Hello." --out hello.wav
+    """  # noqa: D301
+
+
+@main.command()
+@click.argument("shards", type=FOLDER)
+@click.option("--config", metavar="NAME|FILE", help="Whose limits to take. Default: what `trainer fit` would take.")
+@click.option("--ranks", type=click.IntRange(1), default=1, show_default=True, help="GPUs x accumulated batches.")
+@click.option("--max-frames", type=click.IntRange(1), help="Padded frames of a micro-batch.")
+@click.option("--max-symbols", type=click.IntRange(1), help="Padded symbols of a micro-batch.")
+@click.option("--max-batch-size", type=click.IntRange(1), help="Utterances of a micro-batch.")
+@click.option("--overlong", type=click.Choice(["own-batch", "error", "drop"]), help="What to do with the overlong.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the order.")
+@click.option("--epoch", type=click.IntRange(0), default=0, show_default=True, help="Which epoch.")
+@click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
+@reporting_errors
+def plan(
+    shards: Path, config: str | None, ranks: int, max_frames: int | None, max_symbols: int | None,
+    max_batch_size: int | None, overlong: str | None, seed: int | None, epoch: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Show what an epoch on SHARDS will be: steps, padding, waiting, the largest batches, the overlong.
+
+    \b
+    trainer plan shards/ --ranks 8 --max-frames 24000
+    """  # noqa: D301
+    from trainer.commands.configs import plan_settings
+    from trainer.commands.plan import plan_json, print_plan, view_plan
+
+    given = {
+        "max_frames": max_frames, "max_symbols": max_symbols, "max_batch_size": max_batch_size, "overlong": overlong,
+        "seed": seed,
+    }  # fmt: skip
+    view = view_plan(shards, plan_settings(config, ranks, given), epoch)
+    if as_json:
+        click.echo(plan_json(view))
+    else:
+        print_plan(view, shards)
+
+
+@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="SHARDS [OPTIONS]")
+@click.pass_context
+@reporting_errors
+def fit(context: click.Context, arguments: tuple[str, ...]) -> None:
+    """Train on SHARDS into ./runs/<time>: checkpoints and a TensorBoard log.
+
+    Every option of LightningCLI is an option here; `trainer fit --help` lists them, `trainer fit SHARDS --print_config`
+    shows what would be run. --config takes a file or a packaged configuration: tiny (default without a GPU) or base
+    (default with one). Symbols, speakers and mel settings come from the shard set.
+
+    \b
+    trainer fit shards/
+    trainer fit shards/ --config base --trainer.devices 4 --trainer.max_time 01:00:00:00
+    trainer fit shards/ --ckpt_path runs/<time> --trainer.max_steps 400000     # go on
+    """  # noqa: D301
+    wants_help = bool({"-h", "--help"} & set(arguments))
+    if wants_help:
+        click.echo(context.get_help() + "\n")
+    elif not arguments or arguments[0].startswith("-"):
+        raise click.UsageError("the shard set comes first: trainer fit SHARDS [OPTIONS]", context)
+    from trainer.commands.fit import fit as command
+
+    outcome = command(Path(arguments[0]), list(arguments[1:]) if not wants_help else ["--help"])
+    if outcome.is_first_rank:
+        click.echo(f"trained {outcome.steps} steps in {outcome.run}")
+        click.echo(f'next: trainer synthesize {outcome.run} --text "Hello." --out hello.wav')
+
+
+@main.command()
+@click.argument("checkpoint", type=FOLDER, metavar="RUN|CKPT")
+@click.option("--text", required=True, help="Mandarin, English or both.")
+@click.option("--speaker", help="By name; may be left out where there is one.")
+@click.option("--steps", type=click.IntRange(1), default=10, show_default=True, help="Steps of the flow.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the flow's noise.")
+@click.option(
+    "--length-scale", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="Above 1: slower."
+)
+@click.option("--out", type=FOLDER, default=Path("speech.wav"), show_default=True, help="WAV file to write.")
+@reporting_errors
+def synthesize(
+    checkpoint: Path, text: str, speaker: str | None, steps: int, seed: int, length_scale: float, out: Path
+) -> None:
+    """Speak a text with a run's last checkpoint, or with a checkpoint.
+
+    \b
+    trainer synthesize runs/<time> --text "你好世界，hello world." --out hello.wav
+    """  # noqa: D301
+    from trainer.commands.synthesize import synthesize as command
+
+    spoken = command(checkpoint, text, speaker, steps, seed, length_scale, out)
+    click.echo(
+        f"{out}: {spoken.seconds:.2f} s by {spoken.speaker}, computed in {spoken.computing_seconds:.2f} s "
+        f"(real-time factor {spoken.real_time_factor:.2f})"
+    )
+
+
+if __name__ == "__main__":
+    main()

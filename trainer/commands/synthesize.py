@@ -1,0 +1,54 @@
+"""`trainer synthesize`: text to a WAV file."""
+
+from __future__ import annotations
+
+import io
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import soundfile
+
+from dataprep.shards.atomic import write_atomic
+from schemas.units import samples_to_seconds
+from trainer.synth.voice import Voice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """What was written."""
+
+    seconds: float
+    """Length of the sound."""
+    computing_seconds: float
+    """Time it took to compute, without loading."""
+    speaker: str
+    """Who spoke."""
+
+    @property
+    def real_time_factor(self) -> float:
+        """Seconds of computing for a second of sound."""
+        return self.computing_seconds / self.seconds
+
+
+def synthesize(
+    checkpoint: Path, text: str, speaker: str | None, num_steps: int, seed: int, length_scale: float, out: Path
+) -> Spoken:
+    """Speaks `text` into `out`, a 16-bit WAV file that is either whole or as it was.
+
+    Raises:
+        UsageError, FormatError, IdentityError, TextError: as `Voice.load` and `Voice.say`.
+        OSError: it cannot be written.
+    """
+    voice = Voice.load(checkpoint)
+    began = time.perf_counter()
+    samples, sample_rate = voice.say(text, speaker, num_steps=num_steps, seed=seed, length_scale=length_scale)
+    took = time.perf_counter() - began
+    content = io.BytesIO()
+    soundfile.write(content, samples, sample_rate, format="WAV", subtype="PCM_16")
+    write_atomic(out, content.getvalue())
+    return Spoken(
+        seconds=samples_to_seconds(len(samples), sample_rate),
+        computing_seconds=took,
+        speaker=voice.header.speakers[voice.speaker_number(speaker)],
+    )
