@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dataprep import text as front_end
 from schemas.checkpoint import VoiceHeader
 from schemas.errors import UsageError
-from trainer.model.acoustic import AcousticModel
+from trainer.model.acoustic import DEFAULT_TEMPERATURE, AcousticModel
 from trainer.synth.checkpoint import find_checkpoint, read_checkpoint, restore
 from trainer.synth.vocoder import GriffinLim, Vocoder
 
@@ -59,7 +59,7 @@ class Voice:
         num_steps: int = 10,
         seed: int = 0,
         length_scale: float = 1.0,
-        temperature: float = 1.0,
+        temperature: float = DEFAULT_TEMPERATURE,
     ) -> tuple[NDArray[np.float32], int]:
         """Speaks.
 
@@ -82,7 +82,7 @@ class Voice:
             raise UsageError(
                 f"num_steps {num_steps}, length_scale {length_scale}, temperature {temperature}: "
                 "allowed are at least 1, above 0, and at least 0",
-                hint="10, 1.0 and 1.0 are usual",
+                hint=f"10, 1.0 and {DEFAULT_TEMPERATURE} are usual",
             )
         number = self.speaker_number(speaker)
         symbol_ids = torch.tensor(front_end.phonemize(text).ids, dtype=torch.int64)
