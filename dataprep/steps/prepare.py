@@ -11,7 +11,7 @@ from dataprep.audio import Waveform, decode_mono, encode_flac, find_speech, meas
 from dataprep.steps.split import choose_split
 from dataprep.text import phonemize
 from schemas.dataset import IngestConfig
-from schemas.errors import AudioError, LanguageError, TextError, VoxloomError
+from schemas.errors import AudioError, LanguageError, NonFiniteError, TextError, VoxloomError
 from schemas.units import samples_to_seconds
 from schemas.utterance import Drop, DropReason, Utterance
 
@@ -109,22 +109,22 @@ def speak(raw: RawUtterance, config: IngestConfig) -> Spoken:
 def decode(content: bytes, name: str) -> Waveform:
     """The recording as mono samples. Raises UnusableError."""
     try:
-        wave = decode_mono(content, name)
+        return decode_mono(content, name)
+    except NonFiniteError as error:
+        raise UnusableError(DropReason.NOT_FINITE, sentence(error)) from error
     except AudioError as error:
         raise UnusableError(DropReason.UNREADABLE_AUDIO, sentence(error)) from error
-    if not np.isfinite(wave.samples).all():
-        raise UnusableError(DropReason.NOT_FINITE, "the recording holds samples that are not numbers; export it again")
-    return wave
 
 
 def clean(wave: Waveform, config: IngestConfig) -> tuple[NDArray[np.float32], float, float]:
     """Trims and resamples to float32 `[num_samples]`; also the seconds removed at each end. Raises UnusableError."""
     num_samples, rate = len(wave.samples), wave.sample_rate
-    start, end = 0, num_samples
-    if not wave.samples.any():
-        raise UnusableError(DropReason.SILENT, "the recording is digital silence from end to end; record it again")
-    if config.trim:
-        start, end = find_speech(wave.samples, rate, config.trim_top_db, config.trim_margin_seconds)
+    start, end = find_speech(wave.samples, rate, config.trim_top_db, config.trim_margin_seconds)
+    if end == 0:
+        message = "the recording is silent from end to end (no frame above -80 dBFS); record it again"
+        raise UnusableError(DropReason.SILENT, message)
+    if not config.trim:
+        start, end = 0, num_samples
     cleaned = resample(wave.samples[start:end], rate, config.sample_rate)
     return cleaned, samples_to_seconds(start, rate), samples_to_seconds(num_samples - end, rate)
 
