@@ -32,6 +32,7 @@ _RUN_VARIABLE = "VOXLOOM_RUN"
 _NOISE = (
     r".*isinstance\(treespec, LeafSpec\)` is deprecated",  # Lightning's own affair with torch
     r"The number of training batches .* is smaller than the logging interval",  # steps are logged over epochs
+    r"Total length of `list` across ranks is zero",  # told better by the data module
     r"The dirpath has changed",  # a resumed run has its own folder
 )
 

@@ -109,6 +109,8 @@ class ShardDataModule(pl.LightningDataModule):
         for warning in (self._training.warning("train"), self._validation.warning("validation")):
             if warning:
                 rank_zero_warn(warning)
+        if len(self._validation.rows) == 0:
+            rank_zero_warn("the validation split is empty: nothing will be validated, and no checkpoint is the best")
         if len(self._training.rows) == 0:
             raise UsageError(
                 "the training split holds no utterance that can be trained on",

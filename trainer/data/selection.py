@@ -28,10 +28,11 @@ class Selection:
         """One sentence that names the excluded, or None."""
         if not self.excluded:
             return None
-        more = len(self.excluded) - 10
+        count = len(self.excluded)
+        more = count - 10
         named = ", ".join(self.excluded[:10]) + (f" and {more} more" if more > 0 else "")
         return (
-            f"{len(self.excluded)} utterances of the {split} split are left out: no symbols, or fewer frames than "
+            f"{count} utterance{'s' * (count > 1)} of the {split} split left out: no symbols, or fewer frames than "
             f"2 x symbols + 1, so that not every symbol and gap could get a frame: {named}"
         )
 

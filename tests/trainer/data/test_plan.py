@@ -8,7 +8,7 @@ from trainer.data.plan import PlanSettings, mix64, overlong_rows, plan_epoch
 from trainer.data.summary import summarize
 
 LENGTHS = st.lists(st.integers(1, 300), max_size=120)
-GOLDEN = [238, 478, 303, 301, 57, 319, 223, 71]
+GOLDEN = [454, 381, 356, 137, 16, 283, 186, 332]
 SETTINGS = st.builds(
     PlanSettings,
     max_frames=st.integers(50, 2000),
@@ -114,7 +114,8 @@ def test_equal_lengths_without_jitter_are_still_shuffled():
 
 
 def test_the_same_plan_everywhere():
-    frames, symbols = lengths(500)
+    frames = 50 + np.arange(500) * 37 % 900
+    symbols = frames // 7
     plan = plan_epoch(frames, symbols, PlanSettings(max_frames=9000, ranks=4, seed=7), 3)
     again = plan_epoch(
         frames.astype(np.uint32), symbols.astype(np.uint16), PlanSettings(max_frames=9000, ranks=4, seed=7), 3
