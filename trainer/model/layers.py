@@ -42,6 +42,7 @@ class ConvBlock(nn.Module):
         self.widen = nn.Conv1d(channels, channels, kernel_size, padding=kernel_size // 2)
         self.dropout = nn.Dropout(dropout) if dropout > 0 else nn.Identity()
         self.narrow = nn.Conv1d(channels, channels, kernel_size, padding=kernel_size // 2)
+        nn.init.zeros_(self.narrow.weight)  # a new block changes nothing: deep stacks start calmly
 
     def forward(self, x: Tensor, mask: Tensor, condition: Tensor) -> Tensor:
         """`x` [B, C, T], `mask` [B, 1, T], `condition` [B, D] -> [B, C, T]."""
@@ -68,14 +69,13 @@ class AttentionBlock(nn.Module):
         self.attention_norm = nn.LayerNorm(channels)
         self.to_query_key_value = nn.Linear(channels, 3 * channels)
         self.from_heads = nn.Linear(channels, channels)
+        narrow = nn.Linear(feed_forward_channels, channels)
         self.feed_forward = nn.Sequential(
-            nn.LayerNorm(channels),
-            nn.Linear(channels, feed_forward_channels),
-            nn.GELU(),
-            nn.Dropout(dropout),
-            nn.Linear(feed_forward_channels, channels),
+            nn.LayerNorm(channels), nn.Linear(channels, feed_forward_channels), nn.GELU(), nn.Dropout(dropout), narrow
         )
         self.dropout = nn.Dropout(dropout)
+        for last in (self.from_heads, narrow):
+            nn.init.zeros_(last.weight)  # as in ConvBlock
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """`x` [B, C, T], `mask` [B, 1, T] -> [B, C, T]."""
