@@ -35,7 +35,7 @@ def test_frames_are_whole_hops(num_samples, hop):
 
 
 def test_an_error_survives_the_trip_from_a_worker():
-    error = pickle.loads(pickle.dumps(FormatError("bad", hint="mend", path="a/b.tar", line=3)))  # noqa: S301
+    error = pickle.loads(pickle.dumps(FormatError("bad", hint="mend", path="a/b.tar", line=3)))
     assert (str(error), error.hint, error.exit_status) == ("a/b.tar:3: bad", "mend", 1)
     assert UsageError("x").exit_status == 2
     assert isinstance(error, VoxloomError)

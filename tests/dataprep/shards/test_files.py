@@ -14,23 +14,23 @@ from dataprep.shards.tar import TarWriter
 from schemas.errors import FormatError
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """Something went wrong in the middle of a write."""
 
 
 def stop_in_the_middle(path):
     with atomic_file(path) as handle:
         handle.write(b"half")
-        raise Stopped
+        raise StoppedError
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path):
     path = tmp_path / "a.json"
     write_atomic(path, b"old")
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         stop_in_the_middle(path)
     assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["a.json"]
+    assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_sweep_removes_only_what_dead_processes_left(tmp_path):
@@ -39,7 +39,7 @@ def test_sweep_removes_only_what_dead_processes_left(tmp_path):
     alive.touch()
     (tmp_path / "kept.tmp").touch()
     sweep(tmp_path)
-    assert sorted(os.listdir(tmp_path)) == sorted([alive.name, "kept.tmp"])
+    assert sorted(item.name for item in tmp_path.iterdir()) == sorted([alive.name, "kept.tmp"])
 
 
 @settings(max_examples=50)
