@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from dataprep.shards.atomic import write_atomic
 from dataprep.shards.parts import read_part
-from schemas.dataset import Amount, DatasetManifest
+from schemas.dataset import Amount, Counts, FileInfo, PartInfo
+from schemas.units import samples_to_seconds
 from schemas.utterance import Drop
 
 REPORT_NAME = "report.html"
@@ -82,10 +83,11 @@ def render(
     return page.encode()
 
 
-def write_report(out: Path, manifest: DatasetManifest, table: pa.Table, drops: Sequence[Drop]) -> None:
+def write_report(
+    out: Path, counts: Counts, sample_rate: int, parts: Sequence[PartInfo], table: pa.Table, drops: Sequence[Drop]
+) -> FileInfo:
     """Writes the page of a data set; `table` holds the light columns of all its utterances."""
-    counts = manifest.counts
-    seconds = table.column("num_samples").to_numpy() / manifest.config.sample_rate
+    seconds = np.array([samples_to_seconds(number, sample_rate) for number in table.column("num_samples").to_pylist()])
     rate = [
         len(symbols) / max(length, 1e-9)
         for symbols, length in zip(table.column("phonemes").to_pylist(), seconds, strict=True)
@@ -113,9 +115,8 @@ def write_report(out: Path, manifest: DatasetManifest, table: pa.Table, drops: S
             title="Warnings", header=("what", "how often"), rows=tuple((k, str(n)) for k, n in counts.warnings.items())
         ),
     )
-    write_atomic(
-        out / REPORT_NAME, render("Prepared recordings", facts, charts, tables, _players(out, manifest, table))
-    )
+    page = render("Prepared recordings", facts, charts, tables, _players(out, parts, table))
+    return write_atomic(out / REPORT_NAME, page)
 
 
 def histogram(title: str, values: ArrayLike, unit: str) -> Chart:
@@ -155,7 +156,7 @@ def _amounts(title: str, amounts: dict[str, Amount]) -> Listing:
     return Listing(title=title, header=("name", "utterances", "minutes"), rows=rows[:_MAX_DROPS_SHOWN])
 
 
-def _players(out: Path, manifest: DatasetManifest, table: pa.Table) -> tuple[Player, ...]:
+def _players(out: Path, parts: Sequence[PartInfo], table: pa.Table) -> tuple[Player, ...]:
     """Shortest, longest, quietest, loudest, and two between: where faults are heard first."""
     if table.num_rows == 0:
         return ()
@@ -169,7 +170,7 @@ def _players(out: Path, manifest: DatasetManifest, table: pa.Table) -> tuple[Pla
     }  # fmt: skip
     players: list[Player] = []
     for name, place in list(picks.items())[:_PLAYERS]:
-        part = manifest.parts[table.column("part")[place].as_py()]
+        part = parts[table.column("part")[place].as_py()]
         row = table.column("row")[place].as_py()
         utterance = read_part(out / part.name, ("id", "text", "audio"), memory_map=True).slice(row, 1).to_pylist()[0]
         source = "data:audio/flac;base64," + base64.b64encode(utterance["audio"]).decode()

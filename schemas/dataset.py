@@ -80,9 +80,11 @@ class DatasetManifest(VersionedFile):
     symbols: SymbolTable = Field(description="the symbol table")
     symbols_sha256: str = Field(description="fingerprint of the symbol table")
     text_frontend: str = Field(description="version of the rules that turn text into symbols")
+    part_version: int = Field(description="version of the rules that turn a recording into a row of a part")
     fingerprint: str = Field(
         description="SHA-256 over options, symbols and the utterances' sources: the identity of the data set"
     )
     counts: Counts = Field(description="what is in it and what was left out")
     parts: tuple[PartInfo, ...] = Field(description="the parts, sorted by name")
     drops: FileInfo = Field(description="`drops.parquet`")
+    report: FileInfo = Field(description="`report.html`")

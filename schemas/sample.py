@@ -16,7 +16,7 @@ class SampleInfo(Record):
     phonemes: tuple[str, ...] = Field(description="symbols, pauses included")
     phoneme_ids: tuple[int, ...] = Field(description="ids of the symbols in the shard set's symbol table")
     speaker: str = Field(description="speaker's name")
-    language: str = Field(description="zh, en, or mixed")
+    language: str = Field(description="zh, en, mixed; other where it is kept without phonemes")
     sample_rate: int = Field(description="samples per second of KEY.flac")
     num_samples: int = Field(description="samples in KEY.flac")
     num_frames: int = Field(description="frames in KEY.mel.npy")

@@ -41,6 +41,7 @@ class ShardManifest(VersionedFile):
     symbols: SymbolTable = Field(description="the symbol table")
     symbols_sha256: str = Field(description="fingerprint of the symbol table")
     text_frontend: str = Field(description="version of the rules that turn text into symbols")
+    shard_version: int = Field(description="version of the rules that turn a row of a part into a sample")
     shard_size_bytes: int = Field(description="the largest shard wanted, in bytes", gt=0)
     dataset_fingerprint: str = Field(description="identity of the prepared data set")
     speakers: tuple[str, ...] = Field(description="speakers by number, sorted by name")

@@ -31,7 +31,7 @@ class Utterance(Record):
     normalized_text: str = Field(
         description="text as it is spoken: numbers written out, spacing and width made uniform"
     )
-    language: str = Field(description="zh, en, or mixed")
+    language: str = Field(description="zh, en, mixed; other where it is kept without phonemes")
     phonemes: tuple[str, ...] = Field(description="symbols, pauses included")
     phoneme_ids: tuple[int, ...] = Field(description="ids of the symbols in the data set's symbol table")
     warnings: tuple[str, ...] = Field(description="kinds of things the text front end had to guess; usually none")

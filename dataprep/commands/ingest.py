@@ -25,7 +25,7 @@ from dataprep.shards.prepared import (
     write_drops,
 )
 from dataprep.sources import Source, SourceRow, find_source
-from dataprep.tasks.ingest import IngestResult, IngestTask, ingest_slice
+from dataprep.tasks.ingest import PART_VERSION, IngestResult, IngestTask, ingest_slice
 from dataprep.tasks.slices import cut_slices
 from dataprep.text import FRONTEND_VERSION, SYMBOLS
 from schemas.dataset import DatasetManifest, IngestConfig, PartInfo
@@ -83,8 +83,9 @@ def _with_earlier_parts(
     part_of: dict[str, Path] = {}
     try:
         earlier = PreparedSet.open(out)
-        same = earlier.manifest.config == config and earlier.manifest.text_frontend == FRONTEND_VERSION
-        if same and earlier.manifest.symbols == SYMBOLS:
+        made = earlier.manifest
+        found = (made.config, made.text_frontend, made.part_version, made.symbols)
+        if found == (config, FRONTEND_VERSION, PART_VERSION, SYMBOLS):
             table = earlier.table(("id",))
             paths = [out / part.name for part in earlier.manifest.parts]
             pairs = zip(table.column("id").to_pylist(), table.column("part").to_pylist(), strict=True)
@@ -126,17 +127,21 @@ def _write_manifest(
 ) -> DatasetManifest:
     parts = tuple(sorted((result.part for result in results), key=lambda part: part.name))
     table: pa.Table = parts_table(out, parts, LIGHT_COLUMNS)
+    counts = count(table, drops, source.num_rows, source.warnings)
+    # From here on the folder is no data set until the new manifest is written: the old one names the old drops.
+    (out / DATASET_NAME).unlink(missing_ok=True)
     manifest = DatasetManifest(
         config=config,
         symbols=SYMBOLS,
         symbols_sha256=SYMBOLS.digest(),
         text_frontend=FRONTEND_VERSION,
-        fingerprint=dataset_fingerprint(table, config, SYMBOLS, FRONTEND_VERSION),
-        counts=count(table, drops, source.num_rows, source.warnings),
+        part_version=PART_VERSION,
+        fingerprint=dataset_fingerprint(table, config, SYMBOLS, FRONTEND_VERSION, PART_VERSION),
+        counts=counts,
         parts=parts,
         drops=write_drops(out / DROPS_NAME, drops),
+        report=write_report(out, counts, config.sample_rate, parts, table, drops),
     )
-    write_report(out, manifest, table, drops)
     write_atomic(out / DATASET_NAME, manifest.pretty_json())
     return manifest
 

@@ -17,6 +17,7 @@ from dataprep.shards.prepared import DATASET_NAME, PreparedSet
 from dataprep.shards.reader import MANIFEST_NAME, ShardSet
 from schemas.errors import UsageError
 from schemas.features import HIFIGAN_22K, PRESETS, FeatureSpec
+from schemas.units import samples_to_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,8 @@ def _find(wanted: str, names: list[str], folder: Path) -> int:
 
 def _shard_set(shards: ShardSet) -> View:
     manifest = shards.manifest
-    seconds = int(shards.columns.samples.sum(dtype=np.int64)) / manifest.feature_spec.sample_rate
+    num_samples = int(shards.columns.samples.sum(dtype=np.int64))
+    seconds = samples_to_seconds(num_samples, manifest.feature_spec.sample_rate)
     keys = [shards.key(row) for row in range(min(5, len(shards)))]
     lines = (
         ("format", manifest.container),
@@ -90,6 +92,7 @@ def _sample(shards: ShardSet, key: str) -> View:
     row = _find(key, shards.table.column("key").to_pylist(), shards.folder)
     info, spec = shards.read_info(row), shards.manifest.feature_spec
     shard = shards.manifest.shards[shards.value("shard", row)]
+    seconds = samples_to_seconds(info.num_samples, info.sample_rate)
     lines = (
         ("id", info.id),
         ("text", info.text),
@@ -100,7 +103,7 @@ def _sample(shards: ShardSet, key: str) -> View:
         ("split", shard.split),
         (
             "length",
-            f"{info.num_samples / info.sample_rate:.3f} s, {info.num_samples} samples, {info.num_frames} frames",
+            f"{seconds:.3f} s, {info.num_samples} samples, {info.num_frames} frames",
         ),
         ("symbols", str(len(info.phoneme_ids))),
         ("shard", f"{shard.name}, sample {shards.value('row', row)}"),
@@ -116,6 +119,7 @@ def _utterance(prepared: PreparedSet, key: str) -> View:
     samples = decode_flac(found["audio"]).samples
     spec = next((spec for spec in PRESETS.values() if spec.sample_rate == found["sample_rate"]), None)
     measures = found["measures"]
+    seconds = samples_to_seconds(found["num_samples"], found["sample_rate"])
     lines = (
         ("path", found["path"]),
         ("text", found["text"]),
@@ -125,7 +129,7 @@ def _utterance(prepared: PreparedSet, key: str) -> View:
         ("language", found["language"]),
         ("speaker", found["speaker"]),
         ("split", found["split"]),
-        ("length", f"{found['num_samples'] / found['sample_rate']:.3f} s at {found['sample_rate']} Hz"),
+        ("length", f"{seconds:.3f} s at {found['sample_rate']} Hz"),
         ("trimmed", f"{found['trim_start_seconds']:.3f} s at the start, {found['trim_end_seconds']:.3f} s at the end"),
         (
             "level",

@@ -24,10 +24,11 @@ from dataprep.shards.prepared import DATASET_NAME, PreparedSet
 from dataprep.shards.reader import MANIFEST_NAME
 from dataprep.shards.tar import member_size
 from dataprep.shards.writer import SUFFIXES
-from dataprep.tasks.shard import STATE_FOLDER, PartRows, ShardResult, ShardTask, shard_slice
+from dataprep.tasks.shard import SHARD_VERSION, STATE_FOLDER, PartRows, ShardResult, ShardTask, shard_slice
 from schemas.errors import FormatError, UsageError
 from schemas.features import PRESETS, FeatureSpec, MelStatistics
 from schemas.shards import MelDtype, ShardFormat, ShardManifest
+from schemas.units import samples_to_frames
 from schemas.utterance import SPLITS
 
 _SHARD_FILE = re.compile(r"(train|validation|test)-\d{6}\.(tar|parquet)")
@@ -113,7 +114,8 @@ def _current(dataset: PreparedSet, out: Path, options: ShardOptions) -> ShardMan
         mel_dtype=manifest.mel_dtype,
         shard_size_bytes=manifest.shard_size_bytes,
     )
-    same = manifest.dataset_fingerprint == dataset.manifest.fingerprint and found == options
+    identity = (manifest.dataset_fingerprint, manifest.shard_version)
+    same = identity == (dataset.manifest.fingerprint, SHARD_VERSION) and found == options
     files = (*manifest.shards, manifest.index)
     whole = all((out / file.name).is_file() and (out / file.name).stat().st_size == file.bytes for file in files)
     return manifest if same and whole else None
@@ -146,14 +148,15 @@ def _part_rows(dataset: PreparedSet, part: int, rows: list[int]) -> PartRows:
 
 def _sizes(table: pa.Table, options: ShardOptions) -> NDArray[np.int64]:
     """Bytes of each utterance in a shard, int64 `[num_rows]`; of the JSON an estimate from its texts."""
-    frames = table.column("num_samples").to_numpy() // options.spec.hop_length
+    hop = options.spec.hop_length
+    frames = [samples_to_frames(number, hop) for number in table.column("num_samples").to_pylist()]
     symbols = pc.list_value_length(table.column("phonemes")).to_numpy(zero_copy_only=False)
     texts = sum(
         pc.binary_length(table.column(name)).to_numpy(zero_copy_only=False) for name in ("text", "normalized_text")
     )
     json_bytes = texts + 12 * symbols + 256
     flac_bytes = table.column("num_audio_bytes").to_numpy()
-    mel_bytes = [npy_size(options.spec.num_mels, int(number), options.mel_dtype) for number in frames]
+    mel_bytes = [npy_size(options.spec.num_mels, number, options.mel_dtype) for number in frames]
     triples = zip(json_bytes.tolist(), flac_bytes.tolist(), mel_bytes, strict=True)
     return np.array([sum(member_size(size) for size in triple) for triple in triples], dtype=np.int64)
 
@@ -172,6 +175,7 @@ def _write_manifest(
         symbols=dataset.manifest.symbols,
         symbols_sha256=dataset.manifest.symbols_sha256,
         text_frontend=dataset.manifest.text_frontend,
+        shard_version=SHARD_VERSION,
         shard_size_bytes=options.shard_size_bytes,
         dataset_fingerprint=dataset.manifest.fingerprint,
         speakers=speakers,

@@ -101,12 +101,14 @@ def _amounts(names: list[str], seconds: list[float]) -> dict[str, Amount]:
     return {name: Amount(utterances=number, seconds=round(length, 6)) for name, (number, length) in total.items()}
 
 
-def dataset_fingerprint(table: pa.Table, config: IngestConfig, symbols: SymbolTable, frontend: str) -> str:
+def dataset_fingerprint(
+    table: pa.Table, config: IngestConfig, symbols: SymbolTable, frontend: str, part_version: int
+) -> str:
     """Identity of a data set: what it was made from and how, whatever the parts and their order.
 
     `table` needs id, path, text, speaker, source_sha256.
     """
-    digest = hashlib.sha256(canonical_json([config.model_dump(mode="json"), symbols.digest(), frontend]))
+    digest = hashlib.sha256(canonical_json([config.model_dump(mode="json"), symbols.digest(), frontend, part_version]))
     names = ("id", "path", "text", "speaker", "source_sha256")
     for row in sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True)):
         digest.update(canonical_json(row))

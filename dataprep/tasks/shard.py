@@ -19,6 +19,7 @@ from dataprep.shards.keys import sample_key
 from dataprep.shards.parts import part_key, read_part
 from dataprep.shards.writer import Placed, Sample, write_shard
 from schemas.base import canonical_json
+from schemas.errors import FormatError
 from schemas.features import FeatureSpec
 from schemas.sample import SampleInfo
 from schemas.shards import MelDtype, ShardFormat, ShardInfo
@@ -102,10 +103,9 @@ def shard_slice(task: ShardTask) -> ShardResult:
     """
     path = task.out / task.name
     state = task.out / STATE_FOLDER / f"{task.digest()}.json"
-    if state.exists() and path.exists():
-        result = ShardResult.from_json(state.read_bytes())
-        if result.info.sha256 == file_sha256(path):
-            return result
+    earlier = _finished(state, path)
+    if earlier is not None:
+        return earlier
     sums = _Sums(np.zeros(task.spec.num_mels), np.zeros(task.spec.num_mels))
     placed = write_shard(path, _samples(task, sums), task.container, task.mel_dtype)
     rows = [_index_row(task, key, info, place) for (key, info), place in zip(sums.written, placed, strict=True)]
@@ -118,8 +118,21 @@ def shard_slice(task: ShardTask) -> ShardResult:
     return result
 
 
+def _finished(state: Path, path: Path) -> ShardResult | None:
+    """What an unfinished run noted of the shard, if the note is whole and the shard is what it says."""
+    try:
+        result = ShardResult.from_json(state.read_bytes())
+        return result if result.info.sha256 == file_sha256(path) else None
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return None  # no note, or a damaged one: the shard is written again
+
+
 def _samples(task: ShardTask, sums: _Sums) -> Iterator[Sample]:
     for part in task.parts:
+        if file_sha256(part.path) != part.sha256:
+            raise FormatError(
+                "is not the file that dataset.json names", hint="run `dataprep ingest` again", path=part.path
+            )
         table = read_part(part.path, memory_map=True).take(pa.array(part.rows, pa.int64()))
         for batch in table.to_batches(max_chunksize=1):
             utterance = Utterance.model_validate(batch.to_pylist()[0])

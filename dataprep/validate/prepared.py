@@ -41,7 +41,7 @@ def validate_prepared(folder: Path, workers: Workers) -> Verdict:
     ]
     with progress("validate", [check.part.utterances for check in checks], "utterances") as on_done:
         findings = [finding for some in run_tasks(check_part, checks, workers, on_done) for finding in some]
-    findings += check_file(folder, manifest.drops)
+    findings += check_file(folder, manifest.drops) + check_file(folder, manifest.report)
     findings += _check_whole(dataset) if not findings else []
     named = {part.name for part in manifest.parts}
     findings += [
@@ -50,7 +50,7 @@ def validate_prepared(folder: Path, workers: Workers) -> Verdict:
         if f"{PARTS_FOLDER}/{path.name}" not in named
     ]
     return Verdict(
-        path=str(folder), kind="prepared data set", num_files=len(manifest.parts) + 2,
+        path=str(folder), kind="prepared data set", num_files=len(manifest.parts) + 3,
         num_utterances=manifest.counts.utterances, findings=tuple(findings),
     )  # fmt: skip
 
@@ -127,7 +127,9 @@ def _check_whole(dataset: PreparedSet) -> list[Finding]:
     ]
     drops = read_drops(dataset.folder / DROPS_NAME)
     findings += _count_faults(manifest, count(table, drops, table.num_rows + len(drops), ()).model_dump())
-    fingerprint = dataset_fingerprint(table, manifest.config, manifest.symbols, manifest.text_frontend)
+    fingerprint = dataset_fingerprint(
+        table, manifest.config, manifest.symbols, manifest.text_frontend, manifest.part_version
+    )
     checks = (
         ("fingerprint", manifest.fingerprint, fingerprint),
         ("symbols_sha256", manifest.symbols_sha256, manifest.symbols.digest()),

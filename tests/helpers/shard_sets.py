@@ -51,7 +51,7 @@ def make_shard_set(folder: Path, *, train, validation=(), symbols=SYMBOLS, symbo
     statistics = MelStatistics(mean=(-5.0,) * SPEC.num_mels, std=(2.0,) * SPEC.num_mels) if len(train) else None
     manifest = ShardManifest(
         container="webdataset", mel_dtype="float32", feature_spec=SPEC, symbols=symbols,
-        symbols_sha256=symbols.digest(), text_frontend="made", shard_size_bytes=10**6,
+        symbols_sha256=symbols.digest(), text_frontend="made", shard_version=1, shard_size_bytes=10**6,
         dataset_fingerprint="0" * 64, speakers=SPEAKERS, languages=("en",),
         mel_statistics=statistics, shards=tuple(shards),
         index=write_index(folder / "index.arrow", index_table(rows, SPEAKERS, ("en",))),
