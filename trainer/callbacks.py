@@ -86,7 +86,7 @@ class LastCheckpoint(Checkpoint):
         trial: object = trainer.fast_dev_run  # type: ignore[attr-defined]  # set when the Trainer is made
         if trainer.sanity_checking or trial or trainer.global_step == self._saved_step:
             return
-        trainer.save_checkpoint(self.path)
+        trainer.save_checkpoint(self.path, weights_only=False)
         self._saved_at, self._saved_step = time.monotonic(), trainer.global_step
 
 

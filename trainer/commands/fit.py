@@ -105,7 +105,9 @@ class VoiceCLI(LightningCLI):
         kwargs["default_root_dir"] = str(self.run)
         config = self.config["fit"]["trainer"]
         if config.get("logger") in (None, True):
-            kwargs["logger"] = TensorBoardLogger(str(self.run.parent), name=self.run.name, version="")
+            kwargs["logger"] = TensorBoardLogger(
+                str(self.run.parent), name=self.run.name, version="", default_hp_metric=False
+            )
         plugins = config.get("plugins") or []
         kwargs["plugins"] = [*(plugins if isinstance(plugins, list) else [plugins]), AtomicCheckpointIO()]
         return super().instantiate_trainer(**kwargs)

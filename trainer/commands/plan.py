@@ -80,7 +80,7 @@ def print_plan(view: PlanView, shards: Path) -> None:
         ("padding", f"{summary.padding_share:.1%} of the frames computed"),
         ("waiting", f"{summary.expected_wait:.1%} of a rank's time, if time goes by frames"),
         ("largest micro-batch", f"{summary.max_frames:,} padded frames (at most {limits['frames']:,})"),
-        ("", f"{summary.max_symbols:,} padded symbols (at most {limits['symbols'] or 'any'})"),
+        ("", f"{summary.max_symbols:,} padded symbols (at most {limits['symbols'] or 'any number'})"),
         ("", f"{summary.max_batch_size:,} utterances (at most {limits['utterances']:,})"),
         ("overlong", f"{summary.overlong:,}, treated as: {settings.overlong}"),
     ):

@@ -8,6 +8,7 @@ from tests.helpers.runs import fit
 from tests.helpers.shard_sets import made_frames, make_shard_set
 from trainer.data.dataset import ShardDataset
 from trainer.data.loader import EpochLoader
+from trainer.data.module import ShardDataModule
 from trainer.data.plan import PlanSettings, plan_epoch
 from trainer.data.sampler import BatchRequest, RankSampler
 from trainer.data.selection import select
@@ -85,6 +86,10 @@ def test_nothing_to_train_on_and_unsuitable_groups_are_refused(tmp_path):
     shards = make_shard_set(tmp_path / "shards", train=made_frames(4))
     with pytest.raises(UsageError, match="own plan"):
         fit(shards, max_steps=1, reload_dataloaders_every_n_epochs=0)
+    grouped = ShardDataModule(str(shards), group_size=3)
+    with pytest.raises(UsageError, match="takes 3 accumulations, accumulate_grad_batches is 2") as caught:
+        fit(shards, data=grouped, max_steps=1, accumulate_grad_batches=2)
+    assert caught.value.hint == "--trainer.accumulate_grad_batches 3"
 
 
 def test_every_epoch_has_each_utterance_once_in_new_batches(tmp_path):
