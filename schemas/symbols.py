@@ -22,6 +22,11 @@ class SymbolTable(Record):
         """Id of each symbol."""
         return {symbol: number for number, symbol in enumerate(self.symbols)}
 
+    @property
+    def blank_id(self) -> int:
+        """Id of the blank that models may put between symbols, `|`; 0 in a table that has none."""
+        return self.ids.get("|", 0)
+
     def encode(self, symbols: Iterable[str]) -> list[int]:
         """Ids of `symbols`.
 

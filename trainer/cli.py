@@ -92,7 +92,7 @@ def fit(context: click.Context, arguments: tuple[str, ...]) -> None:
 @main.command()
 @click.argument("checkpoint", type=FOLDER, metavar="RUN|CKPT")
 @click.option("--text", required=True, help="Mandarin, English or both.")
-@click.option("--speaker", help="By name; may be left out where there is one.")
+@click.option("--speaker", help="By name; the first by default.")
 @click.option("--steps", type=click.IntRange(1), default=10, show_default=True, help="Steps of the flow.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the flow's noise.")
 @click.option(
@@ -111,8 +111,11 @@ def synthesize(
     from trainer.commands.synthesize import synthesize as command
 
     spoken = command(checkpoint, text, speaker, steps, seed, length_scale, out)
+    others = (
+        f" (one of {spoken.num_speakers}: --speaker chooses)" if speaker is None and spoken.num_speakers > 1 else ""
+    )
     click.echo(
-        f"{out}: {spoken.seconds:.2f} s by {spoken.speaker}, computed in {spoken.computing_seconds:.2f} s "
+        f"{out}: {spoken.seconds:.2f} s by {spoken.speaker}{others}, computed in {spoken.computing_seconds:.2f} s "
         f"(real-time factor {spoken.real_time_factor:.2f})"
     )
 

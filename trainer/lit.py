@@ -92,7 +92,11 @@ class VoiceModule(pl.LightningModule):
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.manual_seed(mixed_seed(self.seed, _INITIAL))
             self.model = AcousticModel(
-                self.config, len(header.symbols.symbols), len(header.speakers), header.feature_spec.num_mels
+                self.config,
+                len(header.symbols.symbols),
+                len(header.speakers),
+                header.feature_spec.num_mels,
+                blank_id=header.symbols.blank_id,
             )
         self.model.set_mel_statistics(header.mel_statistics.mean, header.mel_statistics.std)
         self.average = ExponentialAverage(self.model, self.ema_decay)

@@ -24,6 +24,8 @@ class Spoken:
     """Time it took to compute, without loading."""
     speaker: str
     """Who spoke."""
+    num_speakers: int
+    """How many speakers the checkpoint has."""
 
     @property
     def real_time_factor(self) -> float:
@@ -51,4 +53,5 @@ def synthesize(
         seconds=samples_to_seconds(len(samples), sample_rate),
         computing_seconds=took,
         speaker=voice.header.speakers[voice.speaker_number(speaker)],
+        num_speakers=len(voice.header.speakers),
     )

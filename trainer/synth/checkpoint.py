@@ -72,7 +72,8 @@ def restore(content: Mapping[str, object], path: Path) -> tuple[VoiceHeader, Aco
     header = VoiceHeader.from_content(_part(content, "voxloom", path), path)
     hyper_parameters = _part(content, "hyper_parameters", path)
     config = ModelConfig.from_dict(_part(hyper_parameters, "model", path))
-    model = AcousticModel(config, len(header.symbols.symbols), len(header.speakers), header.feature_spec.num_mels)
+    symbols, speakers, num_mels = header.symbols, header.speakers, header.feature_spec.num_mels
+    model = AcousticModel(config, len(symbols.symbols), len(speakers), num_mels, blank_id=symbols.blank_id)
     weights = _part(content, "state_dict", path)
     own = {name.removeprefix(PREFIX): value for name, value in weights.items() if name.startswith(PREFIX)}
     try:

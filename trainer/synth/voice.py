@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,12 @@ class Voice:
         path = find_checkpoint(path)
         header, model = restore(read_checkpoint(path), path)
         header.symbols.require_same(front_end.SYMBOLS, f"checkpoint {path}", "the text front end")
+        if header.text_frontend != front_end.FRONTEND_VERSION:
+            warnings.warn(
+                f"checkpoint {path} learnt from text front end {header.text_frontend}, this version has "
+                f"{front_end.FRONTEND_VERSION}: some texts may be read in another way than in training",
+                stacklevel=2,
+            )
         return cls(header=header, model=model.to(device), vocoder=vocoder or GriffinLim(header.feature_spec))
 
     def say(
@@ -65,7 +72,7 @@ class Voice:
 
         Args:
             text: Mandarin, English or both.
-            speaker: a speaker's name; may be left out where there is one only.
+            speaker: a speaker's name; the first one by default.
             num_steps: steps of the flow; more are finer and slower.
             seed: of the flow's noise; the same seed gives the same samples on one machine.
             length_scale: factor on all durations; above 1 is slower.
@@ -92,22 +99,19 @@ class Voice:
         return self.vocoder(log_mel.float().cpu().numpy()), self.header.feature_spec.sample_rate
 
     def speaker_number(self, speaker: str | None) -> int:
-        """Number of a speaker.
+        """Number of a speaker; the first where none is named.
 
         Raises:
-            UsageError: no such speaker, or none named where there are several; the message lists them.
+            UsageError: no such speaker; the message lists those there are.
         """
         speakers = self.header.speakers
-        if speaker is None and len(speakers) == 1:
+        if speaker is None:
             return 0
         if speaker in speakers:
             return speakers.index(speaker)
-        nearest = difflib.get_close_matches(speaker or "", speakers, n=len(speakers), cutoff=0.0 if speaker else 1.0)
-        listed = [*nearest, *(name for name in speakers if name not in nearest)]
-        more = f" and {len(listed) - MANY_SPEAKERS} more" if len(listed) > MANY_SPEAKERS else ""
+        nearest = difflib.get_close_matches(speaker, speakers, n=len(speakers), cutoff=0.0)
+        more = f" and {len(nearest) - MANY_SPEAKERS} more" if len(nearest) > MANY_SPEAKERS else ""
         raise UsageError(
-            f"no speaker {speaker!r} in this checkpoint"
-            if speaker
-            else f"one of {len(speakers)} speakers must be named",
-            hint=f"the speakers are: {', '.join(listed[:MANY_SPEAKERS])}{more}",
+            f"no speaker {speaker!r} in this checkpoint",
+            hint=f"the speakers are: {', '.join(nearest[:MANY_SPEAKERS])}{more}",
         )

@@ -101,8 +101,17 @@ def test_unknown_speaker_is_answered_with_the_list(checkpoint):
         Voice.load(checkpoint).say("a", "teo")
     assert caught.value.hint.startswith("the speakers are: theo, ")
     assert "george" in caught.value.hint
-    with pytest.raises(UsageError, match="must be named"):
-        Voice.load(checkpoint).say("a")
+
+
+def test_the_first_speaker_speaks_where_none_is_named(checkpoint):
+    assert Voice.load(checkpoint).speaker_number(None) == 0
+
+
+def test_another_front_end_with_the_same_symbols_is_told(tmp_path):
+    content = make_content()
+    content["voxloom"]["text_frontend"] = "0"
+    with pytest.warns(UserWarning, match="front end 0"):
+        Voice.load(save(tmp_path / "a.ckpt", content))
 
 
 def test_list_of_many_speakers_is_cut_after_the_nearest(tmp_path):
