@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -100,6 +103,33 @@ def best_checkpoint(folder: Path) -> ModelCheckpoint:
         save_on_train_epoch_end=False,
         enable_version_counter=False,
     )
+
+
+class InterruptStop(Callback):
+    """Ctrl-C ends the run after the step that is being computed, with a checkpoint; a second one ends it at once.
+
+    On one rank only: several would be told at different steps.
+    """
+
+    def __init__(self) -> None:
+        self._usual: object = None
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
+        """Listens to the signal."""
+        if trainer.world_size > 1 or threading.current_thread() is not threading.main_thread():
+            return
+
+        def stop(*_: object) -> None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.stderr.write("stopping after this step; Ctrl-C again ends at once, with the last checkpoint\n")
+            trainer.should_stop = True
+
+        self._usual = signal.signal(signal.SIGINT, stop)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
+        """Listens no more."""
+        if self._usual is not None:
+            signal.signal(signal.SIGINT, self._usual)  # type: ignore[arg-type]  # as signal.signal gave it
 
 
 class SampleWriter(Callback):

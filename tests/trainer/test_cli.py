@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -112,6 +113,24 @@ def test_fit_goes_on_with_the_run_s_own_configuration(run, shards):
     assert done.returncode == 0, done.stderr
     assert "trained 6 steps" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_an_interrupted_run_leaves_a_checkpoint_and_says_how_to_go_on(shards, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trainer", "fit", str(shards), *SMALL, "--trainer.max_steps", "1000000"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("runs/*/checkpoints/best.ckpt")) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    told, noise = process.communicate(timeout=60)
+    assert process.returncode == 0, noise
+    assert "stopping after this step" in noise
+    assert "next: trainer synthesize" in told
+    assert list(tmp_path.glob("runs/*/checkpoints/last.ckpt"))
 
 
 def test_samples_are_written_for_tensorboard(run):

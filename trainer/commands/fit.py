@@ -20,7 +20,7 @@ from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCL
 from pytorch_lightning.loggers import TensorBoardLogger
 
 from schemas.errors import UsageError
-from trainer.callbacks import AtomicCheckpointIO, LastCheckpoint, SampleWriter, best_checkpoint
+from trainer.callbacks import AtomicCheckpointIO, InterruptStop, LastCheckpoint, SampleWriter, best_checkpoint
 from trainer.commands.configs import config_path
 from trainer.data.module import ShardDataModule
 from trainer.lit import VoiceModule
@@ -66,7 +66,12 @@ class VoiceCLI(LightningCLI):
             ShardDataModule,
             args=args,
             trainer_defaults={
-                "callbacks": [SampleWriter(), best_checkpoint(checkpoints), LastCheckpoint(checkpoints)],
+                "callbacks": [
+                    InterruptStop(),
+                    SampleWriter(),
+                    best_checkpoint(checkpoints),
+                    LastCheckpoint(checkpoints),
+                ],
                 "reload_dataloaders_every_n_epochs": 1,
                 "use_distributed_sampler": False,
             },
