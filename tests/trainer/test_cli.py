@@ -160,6 +160,13 @@ def test_what_is_wrong_is_told_in_a_line(shards, arguments, message):
     assert "Traceback" not in done.stderr
 
 
+def test_a_folder_without_shards_is_told_and_leaves_nothing(tmp_path):
+    done = trainer("fit", tmp_path / "nothing", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "error: " in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_packaged_configurations_are_the_sizes_of_the_model():
     for name, config in (("tiny", TINY), ("base", BASE)):
         content = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())

@@ -19,6 +19,7 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI
 from pytorch_lightning.loggers import TensorBoardLogger
 
+from dataprep.shards.reader import ShardSet
 from schemas.errors import UsageError
 from trainer.callbacks import AtomicCheckpointIO, InterruptStop, LastCheckpoint, SampleWriter, best_checkpoint
 from trainer.commands.configs import config_path
@@ -133,6 +134,8 @@ def fit(shards: Path, arguments: list[str]) -> FitOutcome:
         UsageError: an option is unknown or its value wrong.
         FormatError, IdentityError, TrainingError: as the data module and the module raise them.
     """
+    if not any(argument.startswith(("--print_config", "--help")) for argument in arguments):
+        ShardSet(shards).close()  # a wrong folder is told before anything is made
     for message in _NOISE:
         warnings.filterwarnings("ignore", message)
     run, is_handed_down = _run_folder()
