@@ -12,6 +12,8 @@ FOLDER = click.Path(path_type=Path)
 WORKERS = click.option(
     "--workers", type=click.IntRange(0), default=0, show_default="one a core", help="Local processes."
 )
+# The docstrings below are not raw: click takes the control character \b as "do not wrap this paragraph".
+
 SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler to run on, such as tcp://host:8786.")
 
 
@@ -54,14 +56,14 @@ class Size(click.ParamType[int]):
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="voxloom")
 def main() -> None:
-    r"""From a folder of recordings and transcripts to clean, validated, length-indexed shards.
+    """From a folder of recordings and transcripts to clean, validated, length-indexed shards.
 
     \b
     dataprep ingest ./wavs --sr 22050      # -> ./prepared
     dataprep shard --format webdataset     # ./prepared -> ./shards
     dataprep validate shards/              # schemas, checksums, counts; exit status for CI
     trainer fit shards/                    # -> ./runs/<time>
-    """
+    """  # noqa: D301
 
 
 @main.command()
@@ -128,7 +130,7 @@ def ingest(
     trim_margin: float, split: tuple[float, float, float], split_by: str, min_duration: float, max_duration: float,
     phonemes: bool, max_drop_share: float, workers: int, scheduler: str | None,
 ) -> None:  # fmt: skip
-    r"""Prepare the recordings in SOURCE: decode, mix to mono, resample, trim, and turn their texts into phonemes.
+    """Prepare the recordings in SOURCE: decode, mix to mono, resample, trim, and turn their texts into phonemes.
 
     Transcripts come from metadata.csv (`path|text` or `path|text|speaker`, with or without a header), or from a .txt,
     .lab or .normalized.txt beside each recording. Every row ends as an utterance or as a listed drop. A second run
@@ -137,7 +139,7 @@ def ingest(
     \b
     dataprep ingest ./wavs
     dataprep ingest corpus/ --out prepared-24k --sr 24000 --split 0.8,0.1,0.1 --workers 8
-    """
+    """  # noqa: D301
     from dataprep.commands import ingest as command
     from dataprep.commands.summary import print_ingest
     from dataprep.engine import Workers
@@ -188,12 +190,12 @@ def shard(
     workers: int,
     scheduler: str | None,
 ) -> None:
-    r"""Compute mels of the PREPARED data set (default: ./prepared) and write shards with an index of lengths.
+    """Compute mels of the PREPARED data set (default: ./prepared) and write shards with an index of lengths.
 
     \b
     dataprep shard
     dataprep shard prepared --out shards-parquet --format parquet --shard-size 1G
-    """
+    """  # noqa: D301
     from dataprep.commands import shard as command
     from dataprep.commands.summary import print_shard
     from dataprep.engine import Workers

@@ -84,10 +84,10 @@ def map_index(path: Path) -> pa.Table:
 
 def number_column(table: pa.Table, name: str) -> NDArray[np.generic]:
     """A number column `[num_rows]`, or the codes of a dictionary column, without a copy where Arrow allows it."""
-    column = table.column(name).combine_chunks()
-    array = column.chunk(0) if isinstance(column, pa.ChunkedArray) and column.num_chunks else column
-    if isinstance(array, pa.ChunkedArray):
+    column = table.column(name)
+    if column.num_chunks == 0:
         return np.empty(0, dtype=np.int64)
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(array, pa.DictionaryArray):
         array = array.indices
     values: NDArray[np.generic] = array.to_numpy(zero_copy_only=False)

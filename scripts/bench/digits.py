@@ -103,7 +103,7 @@ def train(work: Path, corpus: Path, config: str, minutes: float) -> None:
             "--trainer.max_time", limit, "--trainer.max_steps", "-1", "--trainer.enable_progress_bar", "false",
             "--trainer.callbacks+=pytorch_lightning.callbacks.ModelCheckpoint",
             f"{kept}dirpath={work / 'curve'}", f"{kept}save_top_k=-1", f"{kept}filename={{step:06d}}",
-            f"{kept}train_time_interval={{seconds: {EVERY_SECONDS}}}",
+            f"{kept}train_time_interval=0:00:{EVERY_SECONDS}",
         ],
         check=True, cwd=work,
     )  # fmt: skip
