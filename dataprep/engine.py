@@ -35,7 +35,9 @@ class Workers:
 
     def count(self, num_tasks: int) -> int:
         """Processes worth starting for so many tasks."""
-        return min(num_tasks, self.number or len(os.sched_getaffinity(0)))
+        # Not every system can tell which cores are ours (macOS cannot).
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(num_tasks, self.number or cores)
 
 
 def run_tasks(

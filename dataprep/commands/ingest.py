@@ -73,6 +73,7 @@ def ingest(
     _check_share(drops, source, max_drop_share, out)
     manifest = _write_manifest(out, config, source, results, drops)
     _remove_stale_parts(out, manifest.parts)
+    sweep(out / PARTS_FOLDER)  # workers of a killed run may have been alive at the first sweep
     return IngestOutcome(manifest=manifest, drops=drops, num_reused=sum(result.num_reused for result in results))
 
 

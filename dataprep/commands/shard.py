@@ -89,6 +89,7 @@ def shard(prepared: Path, out: Path, options: ShardOptions, workers: Workers) ->
         results = run_tasks(shard_slice, tasks, workers, on_done)
     manifest = _write_manifest(dataset, table, out, options, results)
     _remove_stale(out, manifest)
+    sweep(out)  # workers of a killed run may have been alive at the first sweep
     return ShardOutcome(manifest=manifest, was_current=False)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,24 +20,35 @@ _TEMPORARY_SUFFIX = ".tmp"
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file for writing that takes its name only when the block ends well.
 
-    The temporary file lies in the same folder and carries the process id, so that two writers of the same name never
-    share one; what a killed process leaves is swept by `sweep`.
+    The temporary file lies in the same folder, has a name of its own, and is locked while it is written: what a killed
+    process leaves has no lock, and `sweep` takes it away.
 
     Raises:
         OSError: as the machine raises it (disk full, no permission); the name is then as it was before.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY_SUFFIX}")
+    handle, temporary = _locked_temporary(path)
     try:
-        with temporary.open("wb") as handle:
+        with handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        temporary.replace(path)
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)  # under the lock, so that no sweep comes between
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def _locked_temporary(path: Path) -> tuple[IO[bytes], Path]:
+    """A new file beside `path`, open for writing and locked; made again where a sweep was quicker than the lock."""
+    while True:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_TEMPORARY_SUFFIX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return os.fdopen(descriptor, "wb"), Path(name)
+        os.close(descriptor)
 
 
 def write_atomic(path: Path, content: bytes) -> FileInfo:
@@ -52,21 +65,21 @@ def file_sha256(path: Path) -> str:
 
 
 def sweep(folder: Path) -> None:
-    """Removes temporary files in `folder` whose process is gone."""
+    """Removes temporary files in `folder` that nobody is writing."""
     for leftover in folder.glob(f".*{_TEMPORARY_SUFFIX}"):
-        pid = leftover.name.removesuffix(_TEMPORARY_SUFFIX).rsplit(".", 1)[-1]
-        if not (pid.isdigit() and _is_running(int(pid))):
-            leftover.unlink(missing_ok=True)
+        try:
+            with leftover.open("rb") as handle:
+                fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                leftover.unlink()
+        except (BlockingIOError, FileNotFoundError):
+            continue  # its writer is alive, or has just given it its name
 
 
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _umask() -> int:
+    """The process's umask; asking for it means setting it."""
+    current = os.umask(0)
+    os.umask(current)
+    return current
 
 
 def _sync_folder(folder: Path) -> None:

@@ -71,9 +71,9 @@ def test_a_checkpoint_is_enough_to_speak_from_and_holds_plain_types(walked, tmp_
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--text", "Hello.", "--speaker", "eve"), "ann, bob"),
+        (("--text", "Hello.", "--speaker", "eve"), "the speakers are: "),
         (("--text", "……"), "nothing"),
-        (("--text", "Добрый день"), "language"),
+        (("--text", "Добрый день"), "script"),
         (("--text", "Hello.", "--steps", "0"), "--steps"),
         (("--txt", "Hello."), "--text"),
     ],

@@ -61,7 +61,7 @@ class VoiceCLI(LightningCLI):
     def __init__(self, run: Path, args: list[str]) -> None:
         self.run = run
         checkpoints = run / "checkpoints"
-        quiet: dict[str, Any] = {"exit_on_error": False}
+        quiet: dict[str, Any] = {"exit_on_error": False, "allow_abbrev": False}
         super().__init__(
             VoiceModule,
             ShardDataModule,

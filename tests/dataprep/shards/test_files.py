@@ -1,5 +1,4 @@
 import io
-import os
 import tarfile
 
 import numpy as np
@@ -33,13 +32,20 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
     assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_sweep_removes_only_what_dead_processes_left(tmp_path):
-    dead, alive = tmp_path / ".a.json.999999999.tmp", tmp_path / f".a.json.{os.getpid()}.tmp"
-    dead.touch()
-    alive.touch()
+def test_sweep_removes_what_a_dead_writer_left_and_nothing_else(tmp_path):
+    (tmp_path / ".a.json.dead.tmp").touch()
     (tmp_path / "kept.tmp").touch()
-    sweep(tmp_path)
-    assert sorted(item.name for item in tmp_path.iterdir()) == sorted([alive.name, "kept.tmp"])
+    with atomic_file(tmp_path / "b.json") as handle:
+        handle.write(b"being written")
+        sweep(tmp_path)
+        assert len(list(tmp_path.glob(".b.json.*"))) == 1
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["b.json", "kept.tmp"]
+
+
+def test_a_file_has_the_usual_permissions(tmp_path):
+    (tmp_path / "usual").touch()
+    write_atomic(tmp_path / "ours", b"")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
 @settings(max_examples=50)
