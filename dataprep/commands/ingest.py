@@ -25,7 +25,7 @@ from dataprep.shards.prepared import (
     write_drops,
 )
 from dataprep.sources import Source, SourceRow, find_source
-from dataprep.tasks.ingest import PART_VERSION, IngestResult, IngestTask, ingest_slice
+from dataprep.tasks.ingest import PART_VERSION, EarlierPart, IngestResult, IngestTask, ingest_slice
 from dataprep.tasks.slices import cut_slices
 from dataprep.text import FRONTEND_VERSION, SYMBOLS
 from schemas.dataset import DatasetManifest, IngestConfig, PartInfo
@@ -64,7 +64,7 @@ def ingest(
     sweep(out)
     sweep(out / PARTS_FOLDER)
     tasks = [
-        IngestTask(rows=rows, config=config, out=out, reusable=reusable)
+        IngestTask(rows=rows, config=config, out=out.absolute(), reusable=reusable)
         for rows, reusable in _with_earlier_parts(cut_slices(source.rows), out, config)
     ]
     with progress("ingest", [len(task.rows) for task in tasks], "recordings") as on_done:
@@ -79,22 +79,23 @@ def ingest(
 
 def _with_earlier_parts(
     slices: Sequence[tuple[SourceRow, ...]], out: Path, config: IngestConfig
-) -> Iterable[tuple[tuple[SourceRow, ...], tuple[Path, ...]]]:
+) -> Iterable[tuple[tuple[SourceRow, ...], tuple[EarlierPart, ...]]]:
     """Each slice with the parts of the last complete run, of the same configuration, that hold utterances of it."""
-    part_of: dict[str, Path] = {}
+    part_of: dict[str, EarlierPart] = {}
     try:
         earlier = PreparedSet.open(out)
         made = earlier.manifest
         found = (made.config, made.text_frontend, made.part_version, made.symbols)
         if found == (config, FRONTEND_VERSION, PART_VERSION, SYMBOLS):
             table = earlier.table(("id",))
-            paths = [out / part.name for part in earlier.manifest.parts]
+            parts = [EarlierPart(path=out.absolute() / part.name, sha256=part.sha256) for part in made.parts]
             pairs = zip(table.column("id").to_pylist(), table.column("part").to_pylist(), strict=True)
-            part_of = {utterance_id: paths[number] for utterance_id, number in pairs}
+            part_of = {utterance_id: parts[number] for utterance_id, number in pairs}
     except FormatError:
         part_of = {}  # none yet, or damaged: its parts are then made again where they differ
     for rows in slices:
-        yield rows, tuple(sorted({part_of[row.id] for row in rows if row.id in part_of}))
+        found_parts = {part_of[row.id] for row in rows if row.id in part_of}
+        yield rows, tuple(sorted(found_parts, key=lambda part: part.path))
 
 
 def _with_lines(results: Sequence[IngestResult], rows: Sequence[SourceRow]) -> list[Drop]:

@@ -136,7 +136,7 @@ def _tasks(dataset: PreparedSet, table: pa.Table, out: Path, options: ShardOptio
                 ShardTask(
                     number=len(tasks), name=f"{split}-{number:06d}{SUFFIXES[options.container]}", split=split,
                     parts=tuple(_part_rows(dataset, part, [row for _, row in pairs]) for part, pairs in runs),
-                    spec=options.spec, container=options.container, mel_dtype=options.mel_dtype, out=out,
+                    spec=options.spec, container=options.container, mel_dtype=options.mel_dtype, out=out.absolute(),
                 )
             )  # fmt: skip
     return tasks
@@ -144,7 +144,7 @@ def _tasks(dataset: PreparedSet, table: pa.Table, out: Path, options: ShardOptio
 
 def _part_rows(dataset: PreparedSet, part: int, rows: list[int]) -> PartRows:
     info = dataset.manifest.parts[part]
-    return PartRows(path=dataset.folder / info.name, sha256=info.sha256, rows=tuple(rows))
+    return PartRows(path=dataset.folder.absolute() / info.name, sha256=info.sha256, rows=tuple(rows))
 
 
 def _sizes(table: pa.Table, options: ShardOptions) -> NDArray[np.int64]:

@@ -18,13 +18,21 @@ PART_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierPart:
+    """A part of the last complete run, and the hash that its manifest states."""
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IngestTask:
     """A slice to prepare; `reusable` are parts of an earlier run with the same configuration that hold rows of it."""
 
     rows: tuple[SourceRow, ...]
     config: IngestConfig
     out: Path
-    reusable: tuple[Path, ...]
+    reusable: tuple[EarlierPart, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +56,8 @@ def ingest_slice(task: IngestTask) -> IngestResult:
         [[raw.id, raw.path, raw.text, raw.speaker, raw.source_sha256] for raw in hashed],
     )  # fmt: skip
     path = part_path(task.out, key)
-    if path.exists():
+    stated = {part.path: part.sha256 for part in task.reusable}
+    if path.exists() and stated.get(path) in (None, file_sha256(path)):
         part = part_info(path)
         return IngestResult(part=part, drops=read_part_drops(path), num_reused=part.utterances)
     earlier = _earlier_utterances(task, hashed)
@@ -86,8 +95,10 @@ def _earlier_utterances(task: IngestTask, hashed: list[RawUtterance]) -> dict[st
     """Utterances by id that an earlier run made from the same path, text, speaker and bytes."""
     wanted = {raw.id: raw for raw in hashed}
     found: dict[str, Utterance] = {}
-    for path in task.reusable:
-        table = read_part(path)
+    for part in task.reusable:
+        if not part.path.exists() or file_sha256(part.path) != part.sha256:
+            continue  # damaged since: its utterances are made again
+        table = read_part(part.path)
         for place, utterance_id in enumerate(table.column("id").to_pylist()):
             if utterance_id in wanted:
                 utterance = Utterance.model_validate(table.slice(place, 1).to_pylist()[0])

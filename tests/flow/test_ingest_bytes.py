@@ -39,8 +39,8 @@ def test_any_number_of_workers(corpus, expected, tmp_path, workers):
 def test_a_cluster(corpus, expected, tmp_path):
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path) as cluster:
         address = cluster.scheduler_address
-        # absolute paths: the workers of a cluster stand in folders of their own
-        tool("dataprep", "ingest", corpus / "wavs", "--out", tmp_path / "prepared", "--scheduler", address, cwd=corpus)
+        # relative paths on purpose: the workers of a cluster may stand in other folders
+        tool("dataprep", "ingest", corpus / "wavs", "--out", "prepared", "--scheduler", address, cwd=tmp_path)
     assert bytes_below(tmp_path / "prepared") == expected[0]
 
 
@@ -111,6 +111,21 @@ def test_bit_by_bit_gives_the_same_set_and_does_only_what_is_new(tmp_path):
     shutil.copytree(corpus, at_once, ignore=shutil.ignore_patterns("prepared"))
     tool("dataprep", "ingest", "wavs", cwd=at_once)
     assert bytes_below(corpus / "prepared") == bytes_below(at_once / "prepared")
+
+
+def test_a_damaged_part_is_made_again(tmp_path):
+    corpus = make_corpus(tmp_path, 30)
+    tool("dataprep", "ingest", "wavs", cwd=corpus)
+    before = bytes_below(corpus / "prepared")
+    part = sorted((corpus / "prepared/parts").iterdir())[0]
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 255
+    part.write_bytes(content)
+    tool("dataprep", "ingest", "wavs", cwd=corpus)
+    assert bytes_below(corpus / "prepared") == before
+    part.unlink()
+    tool("dataprep", "ingest", "wavs", cwd=corpus)
+    assert bytes_below(corpus / "prepared") == before
 
 
 def test_another_option_prepares_anew(tmp_path):
