@@ -70,7 +70,12 @@ def main() -> None:
 @click.argument("source", type=FOLDER)
 @click.option("--out", type=FOLDER, default=Path("prepared"), show_default=True, help="Folder to write.")
 @click.option(
-    "--sr", "sample_rate", type=click.IntRange(8000, 192000), default=22050, show_default=True, help="Sample rate, Hz."
+    "--sr",
+    "sample_rate",
+    type=click.IntRange(8000, 192000),
+    default=22050,
+    show_default=True,
+    help="Sample rate, Hz; the mel preset you will shard with fixes it.",
 )
 @click.option(
     "--metadata",
@@ -138,7 +143,7 @@ def ingest(
 
     \b
     dataprep ingest ./wavs
-    dataprep ingest corpus/ --out prepared-24k --sr 24000 --split 0.8,0.1,0.1 --workers 8
+    dataprep ingest corpus/ --out prepared-loud --split 0.8,0.1,0.1 --workers 8 --no-trim
     """  # noqa: D301
     from dataprep.commands import ingest as command
     from dataprep.commands.summary import print_ingest

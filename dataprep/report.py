@@ -18,6 +18,7 @@ from schemas.units import samples_to_seconds
 from schemas.utterance import Drop
 
 REPORT_NAME = "report.html"
+FAILED_REPORT_NAME = "report.failed.html"
 _MAX_DROPS_SHOWN = 200
 _PLAYERS = 6
 
@@ -96,13 +97,13 @@ def write_report(
     total = float(seconds.sum())
     facts = (
         Fact(name="utterances", value=f"{counts.utterances:,}"),
-        Fact(name="hours", value=f"{total / 3600:.2f}"),
+        Fact(name="of speech", value=duration(total)),
         Fact(name="speakers", value=f"{len(counts.by_speaker):,}"),
         Fact(name="dropped", value=f"{sum(counts.drops.values()):,} of {counts.rows:,}"),
     )
     charts = (
         histogram("Length in seconds", seconds, "s"),
-        histogram("Level (root mean square) in dB below full scale", level, "dB"),
+        histogram("Level (root mean square), full scale = 0 dBFS", level, "dBFS"),
         histogram("Symbols per second", rate, "/s"),
     )
     tables = (
@@ -119,6 +120,24 @@ def write_report(
     return write_atomic(out / REPORT_NAME, page)
 
 
+def write_failed_report(out: Path, num_rows: int, drops: Sequence[Drop]) -> FileInfo:
+    """Writes the page of a run that dropped too much: what was dropped and why."""
+    facts = (Fact(name="rows", value=f"{num_rows:,}"), Fact(name="dropped", value=f"{len(drops):,}"))
+    tables = (_drops_by_reason(drops), _drops_listed(drops))
+    return write_atomic(out / FAILED_REPORT_NAME, render("Too much was dropped", facts, (), tables, ()))
+
+
+def duration(seconds: float) -> str:
+    """A length as people say it: seconds, minutes or hours.
+
+    >>> duration(12.34), duration(600), duration(9000)
+    ('12.3 s', '10.0 min', '2.50 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.2f} h"
+
+
 def histogram(title: str, values: ArrayLike, unit: str) -> Chart:
     """Thirty bars over the range of `values`."""
     array = np.asarray(values, dtype=np.float64)
@@ -133,7 +152,24 @@ def histogram(title: str, values: ArrayLike, unit: str) -> Chart:
         )
         for place, height in enumerate(heights.tolist())
     )  # fmt: skip
-    return Chart(title=title, bars=bars, low=f"{array.min():.2f} {unit}", high=f"{array.max():.2f} {unit}")
+    low, high = f"{array.min():.2f} {unit}", f"{array.max():.2f} {unit}"
+    return Chart(title=f"{title}; the highest bar is {heights.max()}", bars=bars, low=low, high=high)
+
+
+def _guesses(table: pa.Table) -> Listing:
+    columns = [table.column(name).to_pylist() for name in ("id", "text", "warnings", "phonemes")]
+    rows = [
+        (name, text, ", ".join(warnings), " ".join(phonemes))
+        for name, text, warnings, phonemes in zip(*columns, strict=True)
+        if warnings
+    ]
+    note = "A guessed word is in no lexicon: its phonemes were worked out from its letters. Read them, and respell it."
+    return Listing(
+        title="Texts with a guess in them",
+        header=("id", "text", "what", "phonemes"),
+        rows=tuple(rows[:_MAX_DROPS_SHOWN]),
+        note=note if rows else "",
+    )
 
 
 def _drops_by_reason(drops: Sequence[Drop]) -> Listing:
@@ -152,8 +188,8 @@ def _drops_listed(drops: Sequence[Drop]) -> Listing:
 
 
 def _amounts(title: str, amounts: dict[str, Amount]) -> Listing:
-    rows = tuple((name, f"{a.utterances:,}", f"{a.seconds / 60:.1f}") for name, a in amounts.items())
-    return Listing(title=title, header=("name", "utterances", "minutes"), rows=rows[:_MAX_DROPS_SHOWN])
+    rows = tuple((name, f"{a.utterances:,}", duration(a.seconds)) for name, a in amounts.items())
+    return Listing(title=title, header=("name", "utterances", "length"), rows=rows[:_MAX_DROPS_SHOWN])
 
 
 def _players(out: Path, parts: Sequence[PartInfo], table: pa.Table) -> tuple[Player, ...]:

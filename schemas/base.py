@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -34,6 +34,8 @@ class Record(BaseModel):
 class VersionedFile(Record):
     """A record that is a file of its own: `format` and `version` say which."""
 
+    made_by: ClassVar[str] = "the command that writes it"
+
     format: str
     version: int
 
@@ -48,7 +50,9 @@ class VersionedFile(Record):
             content = json.loads(path.read_bytes())
         except FileNotFoundError as error:
             raise FormatError(
-                "no such file", hint="is this the right folder, and did the command that makes it end well?", path=path
+                "no such file",
+                hint=f"{cls.made_by} writes it, last of all: is this the right folder, and did that command end well?",
+                path=path,
             ) from error
         except (ValueError, OSError) as error:
             raise FormatError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -73,6 +73,8 @@ class Counts(Record):
 
 class DatasetManifest(VersionedFile):
     """`dataset.json`."""
+
+    made_by: ClassVar[str] = "`dataprep ingest`"
 
     format: Literal["voxloom-prepared"] = Field("voxloom-prepared", description="what this file is")
     version: Literal[1] = Field(1, description="version of the format")

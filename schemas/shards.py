@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import Field
@@ -32,6 +32,8 @@ class IndexInfo(FileInfo):
 
 class ShardManifest(VersionedFile):
     """`shards.json`."""
+
+    made_by: ClassVar[str] = "`dataprep shard`"
 
     format: Literal["voxloom-shards"] = Field("voxloom-shards", description="what this file is")
     version: Literal[1] = Field(1, description="version of the format")

@@ -11,45 +11,44 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator, ScalarEvent
 
 from dataprep.report import Bar, Chart, Fact, Listing, Player, render
 from dataprep.shards.atomic import write_atomic
 from dataprep.shards.reader import ShardSet
 
-CURVES = ("train/loss", "val/loss", "val/flow")
+CURVES = {
+    "train/loss": "Loss in training: all parts together",
+    "train/flow": "Flow loss in training: how well the mel is drawn",
+    "val/loss": "Loss on recordings that were not trained on",
+}
 
 
 def curves(run: Path) -> list[Chart]:
-    """The scalars of the run as bars over its steps."""
+    """The scalars of the run as bars over its steps; what was logged once is left out."""
     events = EventAccumulator(str(run))
     events.Reload()
-    charts = []
-    for tag in (tag for tag in CURVES if tag in events.Tags()["scalars"]):
-        points = events.Scalars(tag)
-        values = np.array([point.value for point in points])
-        places = np.unique(np.linspace(0, len(points) - 1, 60).round().astype(int))
-        low, high = min(values.min(), 0.0), max(values.max(), 1e-6)
-        heights = 120 * (values[places] - low) / (high - low)
-        bars = tuple(
-            Bar(
-                x=10.0 * n,
-                y=round(125 - height, 2),
-                width=9.0,
-                height=round(height, 2),
-                label=f"step {points[place].step}: {values[place]:.3f}",
-            )
-            for n, (place, height) in enumerate(zip(places.tolist(), heights.tolist(), strict=True))
+    known = set(events.Tags()["scalars"])
+    drawn = [curve(title, events.Scalars(tag)) for tag, title in CURVES.items() if tag in known]
+    return [chart for chart in drawn if len(chart.bars) > 1]
+
+
+def curve(title: str, points: list[ScalarEvent]) -> Chart:
+    """At most sixty bars over the whole width, from zero up."""
+    values = np.array([point.value for point in points])
+    places = np.unique(np.linspace(0, len(points) - 1, 60).round().astype(int))
+    low, high = min(float(values.min()), 0.0), max(float(values.max()), 1e-6)
+    heights = 120 * (values[places] - low) / (high - low)
+    step = 600 / len(places)
+    bars = tuple(
+        Bar(
+            x=round(number * step, 2), y=round(125 - height, 2), width=round(0.9 * step, 2), height=round(height, 2),
+            label=f"step {points[place].step}: {values[place]:.3f}",
         )
-        charts.append(
-            Chart(
-                title=tag,
-                bars=bars,
-                low=f"step {points[0].step}: {values[0]:.3f}",
-                high=f"step {points[-1].step}: {values[-1]:.3f}",
-            )
-        )
-    return charts
+        for number, (place, height) in enumerate(zip(places.tolist(), heights.tolist(), strict=True))
+    )  # fmt: skip
+    ends = [f"step {points[place].step}: {values[place]:.3f}" for place in (0, -1)]
+    return Chart(title=title, bars=bars, low=ends[0], high=ends[1])
 
 
 def player(name: str, text: str, content: bytes, kind: str) -> Player:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dataprep.engine import Workers, run_tasks
 from dataprep.progress import progress
-from dataprep.report import write_report
+from dataprep.report import FAILED_REPORT_NAME, write_failed_report, write_report
 from dataprep.shards.atomic import sweep, write_atomic
 from dataprep.shards.parts import PARTS_FOLDER
 from dataprep.shards.prepared import (
@@ -29,7 +29,7 @@ from dataprep.tasks.ingest import PART_VERSION, EarlierPart, IngestResult, Inges
 from dataprep.tasks.slices import cut_slices
 from dataprep.text import FRONTEND_VERSION, SYMBOLS
 from schemas.dataset import DatasetManifest, IngestConfig, PartInfo
-from schemas.errors import DropLimitError, FormatError
+from schemas.errors import DropLimitError, FormatError, UsageError
 from schemas.utterance import Drop
 
 FAILED_DROPS_NAME = "drops.failed.parquet"
@@ -91,7 +91,7 @@ def _with_earlier_parts(
             parts = [EarlierPart(path=out.absolute() / part.name, sha256=part.sha256) for part in made.parts]
             pairs = zip(table.column("id").to_pylist(), table.column("part").to_pylist(), strict=True)
             part_of = {utterance_id: parts[number] for utterance_id, number in pairs}
-    except FormatError:
+    except (FormatError, UsageError):
         part_of = {}  # none yet, or damaged: its parts are then made again where they differ
     for rows in slices:
         found_parts = {part_of[row.id] for row in rows if row.id in part_of}
@@ -108,8 +108,10 @@ def _check_share(drops: Sequence[Drop], source: Source, max_drop_share: float, o
     share = len(drops) / source.num_rows
     if share <= max_drop_share:
         failed.unlink(missing_ok=True)
+        (out / FAILED_REPORT_NAME).unlink(missing_ok=True)
         return
     write_drops(failed, drops)
+    write_failed_report(out, source.num_rows, drops)
     by_reason: dict[str, list[Drop]] = defaultdict(list)
     for drop in drops:
         by_reason[drop.reason.value].append(drop)
@@ -120,7 +122,7 @@ def _check_share(drops: Sequence[Drop], source: Source, max_drop_share: float, o
     raise DropLimitError(
         f"{len(drops)} of {source.num_rows} utterances were dropped ({share:.1%}), "
         f"more than --max-drop-share {max_drop_share:g} allows{listed}",
-        hint=f"all of them stand in {failed}; mend them, or raise --max-drop-share (what was prepared is kept)",
+        hint=f"look at {out / FAILED_REPORT_NAME}; mend them, or raise --max-drop-share (what was prepared is kept)",
     )
 
 

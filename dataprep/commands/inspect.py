@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dataprep.audio import decode_flac
 from dataprep.features.mel import log_mel
+from dataprep.report import duration
 from dataprep.shards.atomic import atomic_file
 from dataprep.shards.parts import read_part
 from dataprep.shards.prepared import DATASET_NAME, PreparedSet
@@ -65,12 +66,17 @@ def _shard_set(shards: ShardSet) -> View:
         ("format", manifest.container),
         ("shards", str(len(manifest.shards))),
         ("utterances", str(len(shards))),
-        ("hours", f"{seconds / 3600:.3f}"),
-        ("speakers", ", ".join(manifest.speakers[:10])),
+        ("of speech", duration(seconds)),
+        ("speakers", _some(manifest.speakers)),
         ("features", f"{manifest.feature_spec.name}, {manifest.mel_dtype}"),
         ("some keys", ", ".join(keys)),
     )
     return View(title=str(shards.folder), lines=lines)
+
+
+def _some(names: tuple[str, ...], most: int = 10) -> str:
+    more = f", and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _prepared_set(prepared: PreparedSet) -> View:
@@ -81,7 +87,7 @@ def _prepared_set(prepared: PreparedSet) -> View:
         ("parts", str(len(prepared.manifest.parts))),
         ("utterances", f"{counts.utterances} of {counts.rows} rows"),
         ("dropped", ", ".join(f"{reason} {number}" for reason, number in counts.drops.items()) or "none"),
-        ("hours", f"{seconds / 3600:.3f}"),
+        ("of speech", duration(seconds)),
         ("sample rate", f"{prepared.manifest.config.sample_rate} Hz"),
         ("some ids", ", ".join(some)),
     )

@@ -98,9 +98,14 @@ def _check_sample_rate(dataset: PreparedSet, spec: FeatureSpec) -> None:
     if rate != spec.sample_rate:
         raise UsageError(
             f"preset {spec.name!r} wants {spec.sample_rate} Hz, the data set is at {rate} Hz",
-            hint=f"run `dataprep ingest` again with --sr {spec.sample_rate}, or choose another --preset",
+            hint=f"run `dataprep ingest` again with --sr {spec.sample_rate}" + _fitting_presets(rate),
             path=dataset.folder / DATASET_NAME,
         )
+
+
+def _fitting_presets(sample_rate: int) -> str:
+    names = [name for name, spec in PRESETS.items() if spec.sample_rate == sample_rate]
+    return f", or choose --preset {' or '.join(names)}" if names else ""
 
 
 def _current(dataset: PreparedSet, out: Path, options: ShardOptions) -> ShardManifest | None:

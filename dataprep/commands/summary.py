@@ -12,7 +12,7 @@ from rich.text import Text
 from dataprep.commands.ingest import IngestOutcome
 from dataprep.commands.inspect import View
 from dataprep.commands.shard import ShardOutcome
-from dataprep.report import REPORT_NAME
+from dataprep.report import REPORT_NAME, duration
 from dataprep.shards.prepared import DROPS_NAME
 
 _WIDTH_OF_A_PIPE = 100
@@ -61,7 +61,7 @@ def print_ingest(outcome: IngestOutcome, out: Path) -> None:
 
 
 def _amount(utterances: int, seconds: float) -> str:
-    return f"{utterances} utterances, {seconds / 3600:.3f} h"
+    return f"{utterances} utterance{'' if utterances == 1 else 's'}, {duration(seconds)}"
 
 
 def print_shard(outcome: ShardOutcome, out: Path) -> None:

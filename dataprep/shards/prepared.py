@@ -15,7 +15,7 @@ from dataprep.shards.atomic import atomic_file, file_sha256
 from dataprep.shards.parts import read_part
 from schemas.base import canonical_json
 from schemas.dataset import Amount, Counts, DatasetManifest, FileInfo, IngestConfig, PartInfo
-from schemas.errors import FormatError
+from schemas.errors import FormatError, UsageError
 from schemas.symbols import SymbolTable
 from schemas.units import samples_to_seconds
 from schemas.utterance import DROP_SCHEMA, UTTERANCE_SCHEMA, Drop
@@ -35,7 +35,9 @@ class PreparedSet:
 
     @classmethod
     def open(cls, folder: Path) -> PreparedSet:
-        """Reads the manifest. Raises FormatError."""
+        """Reads the manifest. Raises FormatError, or UsageError where there is no such folder."""
+        if not folder.is_dir():
+            raise UsageError("no such folder", hint="give the folder that `dataprep ingest` wrote", path=folder)
         return cls(folder=folder, manifest=DatasetManifest.read(folder / DATASET_NAME))
 
     def table(self, columns: Sequence[str] = LIGHT_COLUMNS) -> pa.Table:

@@ -38,7 +38,11 @@ def formatted(verdict: Verdict, form: OutputFormat) -> str:
 
 def _text(verdict: Verdict) -> str:
     lines = [f"{f.file}{': ' + f.key if f.key else ''}: {f.message}" for f in verdict.findings]
-    state = "valid" if not verdict.findings else f"NOT valid: {len(verdict.findings)} findings"
+    state = (
+        "valid"
+        if not verdict.findings
+        else f"NOT valid: {len(verdict.findings)} finding{'s' if len(verdict.findings) > 1 else ''}"
+    )
     lines.append(
         f"{verdict.path}: {verdict.kind}, {verdict.num_files} files, {verdict.num_utterances} utterances: {state}"
     )
@@ -51,14 +55,16 @@ def _json(verdict: Verdict) -> str:
 
 def _junit(verdict: Verdict) -> str:
     by_file = _by_file(verdict.findings)
+    good = verdict.num_files - len(by_file)
     suite = ElementTree.Element(
         "testsuite",
         name=f"dataprep validate {verdict.path}",
-        tests=str(max(1, len(by_file))),
+        tests=str(verdict.num_files),
         failures=str(len(by_file)),
     )
-    if not by_file:
-        ElementTree.SubElement(suite, "testcase", classname=verdict.kind, name=verdict.path)
+    if good > 0:
+        name = f"{verdict.path}: {good} files without a finding"
+        ElementTree.SubElement(suite, "testcase", classname=verdict.kind, name=name)
     for file, findings in by_file.items():
         case = ElementTree.SubElement(suite, "testcase", classname=verdict.kind, name=file)
         failure = ElementTree.SubElement(case, "failure", message=findings[0].message)
@@ -80,7 +86,7 @@ def _github(verdict: Verdict) -> str:
         return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
     lines = [
-        f"::error file={escape(f.file)},title=dataprep validate::"
+        f"::error file={escape(f'{verdict.path}/{f.file}')},title=dataprep validate::"
         + escape(f"{f.key}: {f.message}" if f.key else f.message)
         for f in verdict.findings
     ]

@@ -80,9 +80,9 @@ def test_the_forms_of_a_finding(sound, tmp_path):
         for form in ("junit", "github")
     }
     suite = ElementTree.fromstring(run["junit"])
-    assert suite.get("failures") == "1"
+    assert (suite.get("failures"), len(suite.findall("testcase"))) == ("1", 2)
     assert suite.find("testcase/failure") is not None
-    assert run["github"].startswith("::error file=train-000000.tar,title=")
+    assert run["github"].startswith("::error file=shards/train-000000.tar,title=")
     good = ElementTree.fromstring(tool("dataprep", "validate", "shards", "--format", "junit", cwd=sound).stdout)
     assert (good.get("failures"), len(good.findall("testcase"))) == ("0", 1)
 
