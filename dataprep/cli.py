@@ -8,7 +8,20 @@ import click
 
 from dataprep.console import reporting_errors
 
-FOLDER = click.Path(path_type=Path)
+
+class Place(click.ParamType[Path]):
+    """A path; an empty one, as an unset shell variable leaves it, is refused."""
+
+    name = "PATH"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Checks that it is not empty."""
+        if not str(value).strip():
+            self.fail("is empty; an unset shell variable?", param, ctx)
+        return Path(str(value))
+
+
+FOLDER = Place()
 WORKERS = click.option(
     "--workers", type=click.IntRange(0), default=0, show_default="one a core", help="Local processes."
 )
@@ -30,7 +43,7 @@ class Shares(click.ParamType[tuple[float, float, float]]):
             train, validation, test = (float(share) for share in str(value).split(","))
         except ValueError:
             self.fail(f"{value!r} is not three numbers with commas, such as 0.8,0.1,0.1", param, ctx)
-        if min(train, validation, test) < 0 or abs(train + validation + test - 1) > 1e-6:
+        if not min(train, validation, test) >= 0 or not abs(train + validation + test - 1) <= 1e-6:
             self.fail(f"{value!r} must be three shares from 0 to 1 that add up to 1", param, ctx)
         return train, validation, test
 
@@ -46,7 +59,7 @@ class Size(click.ParamType[int]):
         factor = {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1:], 1)
         try:
             size = int(float(text.rstrip("KMG")) * factor)
-        except ValueError:
+        except (ValueError, OverflowError):
             self.fail(f"{value!r} is not a size, such as 268435456, 256M or 1G", param, ctx)
         if size < 1:
             self.fail(f"{value!r} is not above zero", param, ctx)

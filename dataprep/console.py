@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import functools
+import io
+import re
 import sys
 from collections.abc import Callable
 from typing import NoReturn, ParamSpec, TypeVar
@@ -14,11 +16,13 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _INTERRUPTED = 130
+_TEMPORARY, _FINAL = re.compile(r"\.([^/]+)\.[^/.]+\.tmp$"), r"\1"
+"""A temporary file of ours in a message is called by the name that it would have got."""
 _MACHINE_HINTS = {
     errno.ENOSPC: "free some space and run the same command again: it continues",
     errno.EDQUOT: "free some of your quota and run the same command again: it continues",
-    errno.EACCES: "check the permissions, or choose another --out",
-    errno.EROFS: "choose another --out: this file system is read-only",
+    errno.EACCES: "check the permissions, or write to another place",
+    errno.EROFS: "write to another place: this file system is read-only",
 }
 
 
@@ -27,6 +31,9 @@ def reporting_errors(command: Callable[Parameters, Result]) -> Callable[Paramete
 
     @functools.wraps(command)
     def reported(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # Chinese text on an ASCII terminal is no reason to fail
         try:
             return command(*args, **kwargs)
         except VoxloomError as error:
@@ -35,7 +42,8 @@ def reporting_errors(command: Callable[Parameters, Result]) -> Callable[Paramete
             sys.stderr.close()  # the reader of our output has gone, as `| head` does
             raise SystemExit(0) from None
         except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
+            name = error.filename2 or error.filename
+            where = f"{_TEMPORARY.sub(_FINAL, str(name))}: " if name else ""
             hint = _MACHINE_HINTS.get(error.errno or 0, "see the message; the same command continues where it was")
             end(f"{where}{error.strerror or error}", hint, 1)
         except KeyboardInterrupt:

@@ -16,7 +16,7 @@ from schemas.errors import FormatError
 class Record(BaseModel):
     """A frozen pydantic model that refuses fields it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def canonical_json(self) -> bytes:
         """The record as UTF-8 JSON with sorted keys and no spaces: equal records give equal bytes."""
@@ -54,7 +54,11 @@ class VersionedFile(Record):
                 hint=f"{cls.made_by} writes it, last of all: is this the right folder, and did that command end well?",
                 path=path,
             ) from error
-        except (ValueError, OSError) as error:
+        except NotADirectoryError as error:
+            raise FormatError(
+                "is below something that is no folder", hint="give the folder itself", path=path
+            ) from error
+        except (ValueError, OSError, RecursionError) as error:
             raise FormatError(
                 f"cannot be read as JSON: {error}", hint="make it again with the same command", path=path
             ) from error

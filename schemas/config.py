@@ -13,5 +13,10 @@ def ingest_config(**options: object) -> IngestConfig:
     try:
         return IngestConfig.model_validate(options)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        faults = "; ".join(_told(fault["loc"], fault["msg"]) for fault in error.errors())
         raise UsageError(faults, hint="see `dataprep ingest --help`") from error
+
+
+def _told(place: tuple[int | str, ...], message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return f"{'.'.join(map(str, place))}: {message}" if place else message

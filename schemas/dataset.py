@@ -16,7 +16,7 @@ class IngestConfig(Record):
     sample_rate: int = Field(22050, description="samples per second of the cleaned recordings", ge=8000, le=192000)
     trim: bool = Field(True, description="remove silence at both ends")
     trim_top_db: float = Field(40.0, description="frames this many decibels below the loudest count as silence", gt=0)
-    trim_margin_seconds: float = Field(0.05, description="silence left at each end, in seconds", ge=0)
+    trim_margin_seconds: float = Field(0.05, description="silence left at each end, in seconds", ge=0, le=60)
     min_duration_seconds: float = Field(0.1, description="shortest utterance kept, after trimming, in seconds", ge=0.02)
     max_duration_seconds: float = Field(60.0, description="longest utterance kept, after trimming, in seconds", gt=0)
     split_shares: tuple[float, float, float] = Field(

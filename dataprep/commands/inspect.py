@@ -13,6 +13,7 @@ from dataprep.audio import decode_flac
 from dataprep.features.mel import log_mel
 from dataprep.report import duration
 from dataprep.shards.atomic import atomic_file
+from dataprep.shards.keys import sample_key
 from dataprep.shards.parts import read_part
 from dataprep.shards.prepared import DATASET_NAME, PreparedSet
 from dataprep.shards.reader import MANIFEST_NAME, ShardSet
@@ -95,7 +96,8 @@ def _prepared_set(prepared: PreparedSet) -> View:
 
 
 def _sample(shards: ShardSet, key: str) -> View:
-    row = _find(key, shards.table.column("key").to_pylist(), shards.folder)
+    keys = shards.table.column("key").to_pylist()
+    row = _find(sample_key(key) if key not in keys and sample_key(key) in keys else key, keys, shards.folder)
     info, spec = shards.read_info(row), shards.manifest.feature_spec
     shard = shards.manifest.shards[shards.value("shard", row)]
     seconds = samples_to_seconds(info.num_samples, info.sample_rate)

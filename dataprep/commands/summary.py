@@ -19,9 +19,20 @@ _WIDTH_OF_A_PIPE = 100
 _MAX_SPEAKERS = 10
 
 
+class _Console(Console):
+    """rich's console, which ends well where the reader of its output has gone, as `| head` does."""
+
+    def on_broken_pipe(self) -> None:
+        """The work is done; only the summary is not read. Raises SystemExit."""
+        try:
+            super().on_broken_pipe()
+        except SystemExit:
+            raise SystemExit(0) from None
+
+
 def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE)
+    console = _Console(highlight=False)
+    return console if console.is_terminal else _Console(highlight=False, width=_WIDTH_OF_A_PIPE)
 
 
 def _print_pairs(console: Console, title: str, pairs: Iterable[tuple[str, str]]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from schemas.dataset import FileInfo
+from schemas.errors import UsageError
 
 _TEMPORARY_SUFFIX = ".tmp"
 
@@ -24,8 +25,12 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     process leaves has no lock, and `sweep` takes it away.
 
     Raises:
+        UsageError: the name is that of a folder, a device or a pipe.
         OSError: as the machine raises it (disk full, no permission); the name is then as it was before.
     """
+    path = path.resolve()  # what a link names is written, not the link
+    if path.exists() and not path.is_file():
+        raise UsageError("is not a regular file", hint="choose the name of a file", path=path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = _locked_temporary(path)
     try:

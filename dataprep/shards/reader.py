@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dataprep.shards.atomic import file_sha256
 from dataprep.shards.index import map_index, number_column
 from dataprep.shards.npy import NPY_HEADER_BYTES, decode_mel
 from schemas.errors import FormatError
@@ -48,13 +49,24 @@ class ShardSet:
         folder: the folder with `shards.json`.
 
     Raises:
-        FormatError: no manifest, another version, or an index that is missing, damaged or of another length.
+        FormatError: no manifest, another version, or an index that is missing or not the one that the manifest names.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.manifest = ShardManifest.read(folder / MANIFEST_NAME)
+        self._check_index()
         self._open()
+
+    def _check_index(self) -> None:
+        path, stated = self.folder / self.manifest.index.name, self.manifest.index.sha256
+        found = file_sha256(path) if path.is_file() else "nothing"
+        if found != stated:
+            raise FormatError(
+                f"has SHA-256 {found[:12]}, the manifest says {stated[:12]}: the index is missing or damaged",
+                hint="make it again with `dataprep shard`",
+                path=path,
+            )
 
     def _open(self) -> None:
         path = self.folder / self.manifest.index.name

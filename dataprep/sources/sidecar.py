@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from pathlib import Path, PurePosixPath
 
-from dataprep.sources.discover import Entry, Listing, suffix_of
+from dataprep.sources.discover import RECORDING_SUFFIXES, Entry, Listing, suffix_of
 from dataprep.sources.metadata import common_base, id_of
 from dataprep.sources.source import DEFAULT_SPEAKER, Reading, SourceRow
 from schemas.errors import MachineError
@@ -33,6 +33,7 @@ def read_sidecars(folder: Path, listing: Listing) -> Reading:
     """
     texts = _texts(listing)
     recordings = [entry for entry in listing.entries if suffix_of(entry.path)]
+    recordings.sort(key=lambda entry: (_stem(entry), RECORDING_SUFFIXES.index(suffix_of(entry.path).lower())))
     base = common_base(recordings)
     rows: dict[str, SourceRow] = {}
     drops: list[Drop] = []

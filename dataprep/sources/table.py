@@ -68,7 +68,10 @@ def read_table(path: Path, delimiter: str) -> Table:
 
 def _cells(line: str, delimiter: str) -> tuple[str, ...]:
     if delimiter in QUOTING_DELIMITERS and '"' in line:
-        cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+        try:
+            cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+        except csv.Error:  # a field over its limit of 131,072 characters
+            cells = line.split(delimiter)
     else:
         cells = line.split(delimiter)
     return tuple(cell.strip("\ufeff").strip() for cell in cells)

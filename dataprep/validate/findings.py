@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 from xml.etree import ElementTree
+
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that XML 1.0 has no form for."""
 
 OutputFormat = Literal["text", "json", "junit", "github"]
 
@@ -69,7 +73,8 @@ def _junit(verdict: Verdict) -> str:
         case = ElementTree.SubElement(suite, "testcase", classname=verdict.kind, name=file)
         failure = ElementTree.SubElement(case, "failure", message=findings[0].message)
         failure.text = "\n".join(f"{f.key}: {f.message}" if f.key else f.message for f in findings)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode")
+    text = ElementTree.tostring(suite, encoding="unicode")
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _by_file(findings: Sequence[Finding]) -> dict[str, list[Finding]]:

@@ -109,6 +109,8 @@ def test_each_bad_row_is_a_drop_with_its_reason_and_hurts_no_other(corpus):
 
 
 def test_nothing_to_shard(tmp_path):
+    assert "no such folder" in refused("dataprep", "shard", cwd=tmp_path, status=2)
+    (tmp_path / "prepared").mkdir()
     assert "dataset.json" in refused("dataprep", "shard", cwd=tmp_path, status=1)
 
 

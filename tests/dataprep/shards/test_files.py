@@ -1,4 +1,5 @@
 import io
+import os
 import tarfile
 
 import numpy as np
@@ -10,7 +11,7 @@ from dataprep.shards.atomic import atomic_file, sweep, write_atomic
 from dataprep.shards.keys import sample_key
 from dataprep.shards.npy import NPY_HEADER_BYTES, decode_mel, encode_npy
 from dataprep.shards.tar import TarWriter
-from schemas.errors import FormatError
+from schemas.errors import FormatError, UsageError
 
 
 class StoppedError(Exception):
@@ -91,3 +92,16 @@ def test_keys_are_plain_bounded_and_unique(ids):
         assert "." not in key
         assert "/" not in key
         assert 0 < len(key) <= 80
+
+
+def test_what_is_no_regular_file_is_refused_and_a_link_is_followed(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="regular file"):
+        write_atomic(tmp_path / "pipe", b"")
+    with pytest.raises(UsageError, match="regular file"):
+        write_atomic(tmp_path, b"")
+    (tmp_path / "target").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_atomic(tmp_path / "link", b"new")
+    assert (tmp_path / "target").read_bytes() == b"new"
+    assert (tmp_path / "link").is_symlink()

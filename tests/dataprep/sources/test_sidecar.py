@@ -57,9 +57,9 @@ def test_every_recording_and_every_text_is_accounted_for(tmp_path):
         "e.lab": "five",
     }
     source = find_source(make_files(tmp_path, files), None, "|")
-    assert [(row.id, row.path) for row in source.rows] == [("a", "a.flac")]
+    assert [(row.id, row.path) for row in source.rows] == [("a", "a.wav")]
     assert [(drop.path, drop.reason.value, drop.id) for drop in source.drops] == [
-        ("a.wav", "duplicate_id", "a"),
+        ("a.flac", "duplicate_id", "a"),
         ("b.wav", "empty_text", "b"),
         ("c.wav", "missing_text", "c"),
         ("d.wav", "malformed_row", "d"),
