@@ -7,19 +7,7 @@ from pathlib import Path
 import click
 
 from dataprep.console import reporting_errors
-
-
-class Place(click.ParamType[Path]):
-    """A path; an empty one, as an unset shell variable leaves it, is refused."""
-
-    name = "PATH"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Checks that it is not empty."""
-        if not str(value).strip():
-            self.fail("is empty; an unset shell variable?", param, ctx)
-        return Path(str(value))
-
+from dataprep.options import Place, Shares, Size
 
 FOLDER = Place()
 WORKERS = click.option(
@@ -28,42 +16,6 @@ WORKERS = click.option(
 # The docstrings below are not raw: click takes the control character \b as "do not wrap this paragraph".
 
 SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler to run on, such as tcp://host:8786.")
-
-
-class Shares(click.ParamType[tuple[float, float, float]]):
-    """Three shares, `0.9,0.05,0.05`."""
-
-    name = "A,B,C"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, float, float]:
-        """Checks number and sum."""
-        try:
-            train, validation, test = (float(share) for share in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not three numbers with commas, such as 0.8,0.1,0.1", param, ctx)
-        if not min(train, validation, test) >= 0 or not abs(train + validation + test - 1) <= 1e-6:
-            self.fail(f"{value!r} must be three shares from 0 to 1 that add up to 1", param, ctx)
-        return train, validation, test
-
-
-class Size(click.ParamType[int]):
-    """A number of bytes, `256M`."""
-
-    name = "BYTES"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Reads K, M and G as powers of 1024."""
-        text = str(value).upper().removesuffix("B").removesuffix("I")
-        factor = {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1:], 1)
-        try:
-            size = int(float(text.rstrip("KMG")) * factor)
-        except (ValueError, OverflowError):
-            self.fail(f"{value!r} is not a size, such as 268435456, 256M or 1G", param, ctx)
-        if size < 1:
-            self.fail(f"{value!r} is not above zero", param, ctx)
-        return size
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -79,7 +31,7 @@ def main() -> None:
     """  # noqa: D301
 
 
-@main.command()
+@main.command(short_help="Recordings and transcripts -> ./prepared.")
 @click.argument("source", type=FOLDER)
 @click.option("--out", type=FOLDER, default=Path("prepared"), show_default=True, help="Folder to write.")
 @click.option(
@@ -156,7 +108,7 @@ def ingest(
 
     \b
     dataprep ingest ./wavs
-    dataprep ingest corpus/ --out prepared-loud --split 0.8,0.1,0.1 --workers 8 --no-trim
+    dataprep ingest corpus/ --out prepared-raw --split 0.8,0.1,0.1 --workers 8 --no-trim
     """  # noqa: D301
     from dataprep.commands import ingest as command
     from dataprep.commands.summary import print_ingest
@@ -173,7 +125,7 @@ def ingest(
     print_ingest(outcome, out)
 
 
-@main.command()
+@main.command(short_help="./prepared -> ./shards: mels and an index.")
 @click.argument("prepared", type=FOLDER, default=Path("prepared"))
 @click.option("--out", type=FOLDER, default=Path("shards"), show_default=True, help="Folder to write.")
 @click.option(
@@ -185,7 +137,10 @@ def ingest(
     help="Tar or Parquet.",
 )
 @click.option(
-    "--preset", default="hifigan-22k", show_default=True, help="Mel settings, named after the vocoder they match."
+    "--preset",
+    default="hifigan-22k",
+    show_default=True,
+    help="Mel settings, named after the vocoder they match; so far hifigan-22k.",
 )
 @click.option(
     "--mel-dtype",
@@ -194,7 +149,7 @@ def ingest(
     show_default=True,
     help="Numbers of the stored mels.",
 )
-@click.option("--shard-size", type=Size(), default="256M", show_default=True, help="Largest shard.")
+@click.option("--shard-size", type=Size(), default="256M", show_default=True, help="Largest shard: bytes, or 256M, 1G.")
 @WORKERS
 @SCHEDULER
 @reporting_errors
@@ -222,7 +177,7 @@ def shard(
     print_shard(command.shard(prepared, out, options, Workers(number=workers, scheduler=scheduler)), out)
 
 
-@main.command()
+@main.command(short_help="Check schemas, hashes, counts, lengths.")
 @click.argument("path", type=FOLDER)
 @click.option(
     "--format",
@@ -238,7 +193,11 @@ def validate(path: Path, form: str, workers: int) -> None:
     """Check every schema, hash, count, offset and length of the prepared or sharded data set at PATH.
 
     Exit status 0 where all is well, 1 where anything is not.
-    """
+
+    \b
+    dataprep validate shards/
+    dataprep validate prepared/ --format junit > report.xml
+    """  # noqa: D301
     from dataprep.commands.validate import validate as command
     from dataprep.engine import Workers
     from dataprep.validate.findings import formatted
@@ -248,13 +207,20 @@ def validate(path: Path, form: str, workers: int) -> None:
     raise SystemExit(1 if verdict.findings else 0)
 
 
-@main.command()
+@main.command(short_help="Show an utterance, or a set as a whole.")
 @click.argument("path", type=FOLDER)
 @click.argument("key", required=False)
 @click.option("--plot", "plot_file", type=FOLDER, help="Draw waveform and mel to this PNG.")
 @reporting_errors
 def inspect(path: Path, key: str | None, plot_file: Path | None) -> None:
-    """Show the utterance KEY of the data set at PATH: text, phonemes, lengths. Without KEY: the set as a whole."""
+    """Show the utterance KEY of the data set at PATH: text, phonemes, lengths. Without KEY: the set as a whole.
+
+    KEY is a key of the shards or an id of the prepared set; without it some of them are listed.
+
+    \b
+    dataprep inspect shards/
+    dataprep inspect shards/ LJ001-0001 --plot utterance.png
+    """  # noqa: D301
     from dataprep.commands import inspect as command
     from dataprep.commands.summary import print_view
 

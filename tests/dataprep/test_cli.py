@@ -4,7 +4,7 @@ import sys
 import click
 import pytest
 
-from dataprep.cli import Shares, Size
+from dataprep.options import Shares, Size
 from tests.helpers.corpora import BIN, make_corpus, tool
 
 
