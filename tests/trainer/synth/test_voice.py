@@ -1,10 +1,14 @@
 """A checkpoint that speaks: found, read, refused by name."""
 
+import io
 import os
+import pickle
+import zipfile
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import soundfile
 import torch
 
 from dataprep import text as front_end
@@ -15,7 +19,7 @@ from schemas.symbols import SymbolTable
 from trainer.model.acoustic import AcousticModel
 from trainer.model.config import ModelConfig
 from trainer.model.ema import ExponentialAverage
-from trainer.synth.checkpoint import find_checkpoint
+from trainer.synth.checkpoint import find_checkpoint, read_checkpoint
 from trainer.synth.voice import Voice
 
 SYMBOLS = SymbolTable(version=1, symbols=("_", "a", "b", "c"))
@@ -154,19 +158,89 @@ def test_weights_of_another_size_are_refused(tmp_path):
         Voice.load(save(tmp_path / "a.ckpt", content))
 
 
+class RunsCode:
+    def __reduce__(self):
+        return (print, ("code ran",))
+
+
+WAV = io.BytesIO()
+soundfile.write(WAV, np.zeros(100, np.float32), 16000, format="WAV")
+
+
 @pytest.mark.parametrize(
-    "content", [b"", b"PK\x03\x04 no zip", b"not a checkpoint at all"], ids=["empty", "cut", "text"]
+    ("content", "reason"),
+    [
+        (b"", "it is empty"),
+        (b"PK\x03\x04 no zip", "damaged or cut short"),
+        (b"not a checkpoint at all", "another kind"),
+        (WAV.getvalue(), "another kind"),
+        (pickle.dumps([1]), "another kind"),
+        (pickle.dumps(RunsCode()), "another kind"),
+    ],
+    ids=["empty", "cut", "text", "wav", "pickle", "code"],
 )
-def test_damaged_file_is_refused(tmp_path, content):
+def test_a_file_of_another_kind_is_refused_in_a_line(tmp_path, content, reason):
     path = tmp_path / "a.ckpt"
     path.write_bytes(content)
-    with pytest.raises(FormatError, match="cannot be read"):
+    with pytest.raises(FormatError, match=f"cannot be read as a checkpoint: it is .*{reason.removeprefix('it is ')}"):
         Voice.load(path)
 
 
-def test_checkpoint_that_would_run_code_is_refused(tmp_path):
-    with pytest.raises(FormatError, match="cannot be read"):
-        Voice.load(save(tmp_path / "a.ckpt", {**make_content(), "path": tmp_path}))
+@pytest.mark.parametrize("wrong", [RunsCode(), {"a": RunsCode()}], ids=["bare", "inside"])
+def test_checkpoint_that_would_run_code_is_refused(tmp_path, capsys, wrong):
+    with pytest.raises(FormatError, match=r"other than tensors and plain types$"):
+        Voice.load(save(tmp_path / "a.ckpt", wrong))
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], torch.zeros(3)], ids=["list", "tensor"])
+def test_what_is_not_a_mapping_is_not_a_checkpoint(tmp_path, wrong):
+    with pytest.raises(FormatError, match=r"is not a checkpoint: it holds a (list|Tensor)"):
+        Voice.load(save(tmp_path / "a.ckpt", wrong))
+
+
+def test_every_cut_and_every_flipped_weight_is_found(checkpoint):
+    whole = checkpoint.read_bytes()
+    for size in range(1, len(whole), len(whole) // 40):
+        checkpoint.write_bytes(whole[:size])
+        with pytest.raises(FormatError, match="cannot be read"):
+            read_checkpoint(checkpoint)
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        inside = [(info.header_offset, info.header_offset + info.compress_size) for info in archive.infolist()]
+    start, end = max(inside, key=lambda places: places[1] - places[0])
+    for place in range(end - 100, start + 600, -max((end - start - 700) // 20, 1)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 0x10
+        checkpoint.write_bytes(flipped)
+        with pytest.raises(FormatError, match=r"checksum of .* does not match"):
+            read_checkpoint(checkpoint)
+
+
+def test_any_flipped_byte_is_harmless_or_a_format_error(checkpoint):
+    whole, chance = checkpoint.read_bytes(), np.random.default_rng(0)
+    wanted = {name: value.clone() for name, value in read_checkpoint(checkpoint)["state_dict"].items()}
+    ends = [*range(len(whole) - 400, len(whole)), *range(200), *chance.integers(0, len(whole), 200).tolist()]
+    for place in ends:
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << int(chance.integers(8))
+        checkpoint.write_bytes(flipped)
+        try:
+            content = read_checkpoint(checkpoint)
+        except FormatError:
+            continue
+        assert all(torch.equal(value, wanted[name]) for name, value in content["state_dict"].items())
+
+
+@pytest.mark.parametrize("part", ["state_dict", "ema"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path, part, value):
+    content = make_content()
+    weights = content["state_dict"] if part == "state_dict" else content["ema"]["parameters"]
+    name = next(name for name in weights if name.endswith("speakers.weight"))
+    weights[name] = weights[name].clone()
+    weights[name][0, 0] = value
+    with pytest.raises(FormatError, match=rf"weights are not finite: {name} in {part}"):
+        Voice.load(save(tmp_path / "a.ckpt", content))
 
 
 def test_last_checkpoint_wins_then_the_newest(tmp_path):
