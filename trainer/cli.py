@@ -60,32 +60,44 @@ def plan(
         print_plan(view, shards)
 
 
-@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False, options_metavar="")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="SHARDS [OPTIONS]")
 @click.pass_context
 @reporting_errors
 def fit(context: click.Context, arguments: tuple[str, ...]) -> None:
     """Train on SHARDS into ./runs/<time>: checkpoints and a TensorBoard log.
 
-    Every option of LightningCLI is an option here; `trainer fit --help` lists them, `trainer fit SHARDS --print_config`
-    shows what would be run. --config takes a file or a packaged configuration: tiny (default without a GPU) or base
-    (default with one). Symbols, speakers and mel settings come from the shard set.
+    Every option of LightningCLI is an option here; `trainer fit --help` lists them. --config takes a file or a packaged
+    configuration: tiny (default without a GPU) or base (default with one). The defaults in the list are those before
+    --config; `trainer fit SHARDS --print_config` shows what would be run. Symbols, speakers and mel settings come from
+    the shard set.
+
+    A run ends at --trainer.max_steps or --trainer.max_time, or by Ctrl-C. --ckpt_path goes on with a run, in a folder
+    of its own; steps and time are counted from the run's first start, so one that ended at its limit needs a larger
+    one.
 
     \b
     trainer fit shards/
     trainer fit shards/ --config base --trainer.devices 4 --trainer.max_time 01:00:00:00
     trainer fit shards/ --ckpt_path runs/<time> --trainer.max_steps 400000     # go on
     """  # noqa: D301
-    wants_help = bool({"-h", "--help"} & set(arguments))
-    if wants_help:
+    if {"-h", "--help"} & set(arguments):
         click.echo(context.get_help() + "\n")
-    elif not arguments or arguments[0].startswith("-"):
+        from trainer.commands.voice_cli import print_options
+
+        print_options()
+    if not arguments or arguments[0].startswith("-"):
         raise click.UsageError("the shard set comes first: trainer fit SHARDS [OPTIONS]", context)
     from trainer.commands.fit import fit as command
 
-    outcome = command(Path(arguments[0]), list(arguments[1:]) if not wants_help else ["--help"])
-    if outcome.is_first_rank:
-        click.echo(f"trained {outcome.steps} steps in {outcome.run}")
+    outcome = command(Path(arguments[0]), list(arguments[1:]))
+    if not outcome.is_first_rank:
+        return
+    in_all = f" ({outcome.steps} in all)" if outcome.steps != outcome.new_steps else ""
+    click.echo(f"trained {outcome.new_steps} steps{in_all} in {outcome.run}")
+    if outcome.has("last"):
+        best = ", best.ckpt that of the lowest validation loss" if outcome.has("best") else ""
+        click.echo(f"checkpoints: last.ckpt is the newest, and goes on with --ckpt_path{best}")
         click.echo(f'next: trainer synthesize {outcome.run} --text "Hello." --out hello.wav')
 
 

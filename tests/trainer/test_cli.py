@@ -107,12 +107,59 @@ def test_fit_leaves_a_run_and_says_what_comes_next(run):
     assert "configuration: " in done.stderr
 
 
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_of_fit_lists_every_option(tmp_path, option):
+    done = trainer("fit", option, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for told in (
+        "fit SHARDS [OPTIONS]",
+        "--print_config",
+        "--trainer.max_time",
+        "Width of the encoder.",
+        "folder of a run",
+    ):
+        assert told in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_fit_says_how_long_it_will_be_and_little_else(run):
+    _, done = run
+    assert "(at most 4 steps or 00:00:20:00; Ctrl-C ends it with a checkpoint)" in done.stderr
+    for noise in ("Tip", "TPU", "FLOPs", "num_workers"):
+        assert noise not in done.stderr + done.stdout
+
+
 def test_fit_goes_on_with_the_run_s_own_configuration(run, shards):
     folder, _ = run
     done = trainer("fit", shards, "--ckpt_path", folder, "--trainer.max_steps", 6, cwd=folder.parent.parent)
     assert done.returncode == 0, done.stderr
-    assert "trained 6 steps" in done.stdout
+    assert "trained 2 steps (6 in all)" in done.stdout
+    assert "goes on after step 4; at most 6 steps" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "had already reached its max_steps 4"),
+        (["--trainer.max_time", "00:00:00:00"], "had already used its max_time 00:00:00:00"),
+    ],
+)
+def test_a_run_at_its_limit_does_not_go_on(run, shards, tmp_path, options, message):
+    done = trainer("fit", shards, "--ckpt_path", run[0], *options, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "counted from the run's first start" in done.stderr
+    assert not list(tmp_path.rglob("*.yaml"))
+
+
+def test_a_refused_run_leaves_no_folder(run, shards, tmp_path):
+    done = trainer(
+        "fit", shards, "--ckpt_path", run[0], "--trainer.max_steps", 9, "--data.max_frames", 99, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "max_frames was 150, is 99" in done.stderr
+    assert not list(tmp_path.glob("runs/*"))
 
 
 def test_an_interrupted_run_leaves_a_checkpoint_and_says_how_to_go_on(shards, tmp_path):
@@ -148,6 +195,7 @@ def test_samples_are_written_for_tensorboard(run):
     [
         (["--trainer.max_stepz", "6"], "no such option: --trainer.max_stepz\nnext: did you mean --trainer.max_steps?"),
         (["--trainer.max_steps", "six"], "trainer.max_steps"),
+        (["--trainer.max_time", "20"], "--trainer.max_time is DD:HH:MM:SS, such as 00:00:20:00"),
         (["--config", "huge"], "no configuration 'huge'"),
         (["--ckpt_path", "nowhere.ckpt"], "nowhere.ckpt: no such checkpoint or run"),
         (["--model.model.kernel_size", "2"], "kernel_size = 2 must be odd"),
