@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -119,7 +120,11 @@ class InterruptStop(Callback):
         if trainer.world_size > 1 or threading.current_thread() is not threading.main_thread():
             return
 
+        owner = os.getpid()
+
         def stop(*_: object) -> None:
+            if os.getpid() != owner:
+                return  # a data worker: it inherits this, the terminal's Ctrl-C reaches it too, and its owner ends it
             signal.signal(signal.SIGINT, signal.default_int_handler)
             sys.stderr.write("stopping after this step; Ctrl-C again ends at once, with the last checkpoint\n")
             trainer.should_stop = True

@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonargparse
 import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI
 from pytorch_lightning.loggers import TensorBoardLogger
 
@@ -20,7 +21,8 @@ from trainer.callbacks import AtomicCheckpointIO, InterruptStop, LastCheckpoint,
 from trainer.commands.limits import Limits
 from trainer.data.module import ShardDataModule
 from trainer.lit import VoiceModule
-from trainer.synth.checkpoint import read_checkpoint
+from trainer.progress import RunProgress
+from trainer.synth.checkpoint import read_checkpoint, require_resumable
 
 _NOISE = (
     r".*isinstance\(treespec, LeafSpec\)` is deprecated",  # Lightning's own affair with torch
@@ -105,6 +107,11 @@ class VoiceCLI(LightningCLI):
             kwargs["logger"] = TensorBoardLogger(
                 str(self.run.parent), name=self.run.name, version="", default_hp_metric=False
             )
+        callbacks = self.config_init["fit"]["trainer"].get("callbacks") or []
+        if not any(isinstance(callback, ProgressBar) for callback in callbacks):  # else it is the user's to show
+            enabled = config.get("enable_progress_bar") is not False
+            self.trainer_defaults["callbacks"].append(RunProgress(enabled=enabled))
+            kwargs["enable_progress_bar"] = False
         plugins = config.get("plugins") or []
         kwargs["plugins"] = [*(plugins if isinstance(plugins, list) else [plugins]), AtomicCheckpointIO()]
         return super().instantiate_trainer(**kwargs)
@@ -114,7 +121,9 @@ class VoiceCLI(LightningCLI):
         limits, checkpoint = Limits.of(self.trainer), self.config["fit"].get("ckpt_path")
         told = [str(limits)]
         if checkpoint:
-            used = Limits.used_by(read_checkpoint(Path(checkpoint)))
+            content = read_checkpoint(Path(checkpoint))
+            require_resumable(content, Path(checkpoint))
+            used = Limits.used_by(content)
             limits.require_more_than(used)
             self.steps_before = used.steps or 0
             told = [f"goes on after step {self.steps_before}", *told]
