@@ -20,12 +20,14 @@ from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from dataprep.shards.atomic import atomic_file
+from schemas.errors import MachineError
 from trainer.data.batch import Batch
 from trainer.data.dataset import ShardDataset
 from trainer.data.module import ShardDataModule
 from trainer.data.sampler import BatchRequest
 from trainer.lit import VoiceModule
 from trainer.recipe import mixed_seed
+from trainer.synth.checkpoint import read_checkpoint, require_resumable
 from trainer.synth.vocoder import GriffinLim, Vocoder
 
 LAST_NAME = "last.ckpt"
@@ -38,9 +40,33 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:  # noqa: ANN401, ARG002
-        """Saves; an OSError leaves the checkpoint of that name as it was."""
-        with atomic_file(Path(path)) as handle:
-            torch.save(checkpoint, handle)
+        """Saves, or leaves the checkpoint of that name as it was.
+
+        Raises:
+            MachineError: it could not be written, as to a full disk.
+        """
+        try:
+            with atomic_file(Path(path)) as handle:
+                torch.save(checkpoint, handle)
+        except (OSError, RuntimeError) as error:
+            # torch hides the machine's error behind one of its ZIP writer, which missed the bytes
+            cause = error if isinstance(error, OSError) else error.__context__
+            if not isinstance(cause, OSError) and "enforce fail" not in str(error):
+                raise
+            reason = cause.strerror if isinstance(cause, OSError) else "is the disk full?"
+            again = f"free some space (or mend what the message says); then {how_to_go_on(Path(path).parent.parent)}"
+            raise MachineError(f"the checkpoint could not be written: {reason}", hint=again, path=path) from error
+
+    def load_checkpoint(
+        self,
+        path: Any,  # noqa: ANN401
+        map_location: Any | None = None,  # noqa: ANN401, ARG002
+        weights_only: bool | None = None,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Loads onto the CPU what training can go on from. Raises FormatError."""
+        content = read_checkpoint(Path(path))
+        require_resumable(content, Path(path))
+        return dict(content)
 
 
 class LastCheckpoint(Checkpoint):
@@ -92,6 +118,13 @@ class LastCheckpoint(Checkpoint):
             return
         trainer.save_checkpoint(self.path, weights_only=False)
         self._saved_at, self._saved_step = time.monotonic(), trainer.global_step
+
+
+def how_to_go_on(run: Path, shards: Path | None = None) -> str:
+    """What to do after a run was ended from outside: go on from its last checkpoint, if it has one."""
+    if (run / "checkpoints" / LAST_NAME).is_file():
+        return f"trainer fit {shards or 'SHARDS'} --ckpt_path {run} continues from its last checkpoint"
+    return "start it again: it had no checkpoint yet"
 
 
 def best_checkpoint(folder: Path) -> ModelCheckpoint:

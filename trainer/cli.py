@@ -9,6 +9,7 @@ import click
 from dataprep.console import reporting_errors
 
 FOLDER = click.Path(path_type=Path)
+SEED = click.IntRange(0, 2**63 - 1)
 
 # The docstrings below are not raw: click takes the control character \b as "do not wrap this paragraph".
 
@@ -33,7 +34,7 @@ def main() -> None:
 @click.option("--max-symbols", type=click.IntRange(1), help="Padded symbols of a micro-batch.")
 @click.option("--max-batch-size", type=click.IntRange(1), help="Utterances of a micro-batch.")
 @click.option("--overlong", type=click.Choice(["own-batch", "error", "drop"]), help="What to do with the overlong.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of the order.")
+@click.option("--seed", type=SEED, help="Seed of the order.")
 @click.option("--epoch", type=click.IntRange(0), default=0, show_default=True, help="Which epoch.")
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
 @reporting_errors
@@ -105,11 +106,9 @@ def fit(context: click.Context, arguments: tuple[str, ...]) -> None:
 @click.argument("checkpoint", type=FOLDER, metavar="RUN|CKPT")
 @click.option("--text", required=True, help="Mandarin, English or both.")
 @click.option("--speaker", help="By name; the first by default.")
-@click.option("--steps", type=click.IntRange(1), default=10, show_default=True, help="Steps of the flow.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the flow's noise.")
-@click.option(
-    "--length-scale", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="Above 1: slower."
-)
+@click.option("--steps", type=click.IntRange(1, 1000), default=10, show_default=True, help="Steps of the flow.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the flow's noise.")
+@click.option("--length-scale", type=click.FloatRange(0.1, 10), default=1.0, show_default=True, help="Above 1: slower.")
 @click.option("--out", type=FOLDER, default=Path("speech.wav"), show_default=True, help="WAV file to write.")
 @reporting_errors
 def synthesize(

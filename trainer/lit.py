@@ -9,11 +9,12 @@ never stored there, so that no checkpoint can hold them as the weights that trai
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytorch_lightning as pl
 import torch
@@ -49,6 +50,9 @@ class VoiceModule(pl.LightningModule):
         ema_decay: share of the averaged weights that each step keeps.
         seed: of the initial weights and of all chance in training.
         max_skipped_steps: steps that may be left out because loss or gradient is not finite, before the run is ended.
+
+    Raises:
+        UsageError: values outside their range; the message names all of them.
     """
 
     model: AcousticModel
@@ -65,6 +69,15 @@ class VoiceModule(pl.LightningModule):
         max_skipped_steps: int = 20,
     ) -> None:
         super().__init__()
+        _require_sensible(
+            ("learning_rate", learning_rate, 0 < learning_rate < math.inf, "above 0"),
+            ("warmup_steps", warmup_steps, warmup_steps >= 0, "at least 0"),
+            ("schedule", schedule, schedule in get_args(Schedule), f"one of {', '.join(get_args(Schedule))}"),
+            ("weight_decay", weight_decay, 0 <= weight_decay < math.inf, "at least 0"),
+            ("ema_decay", ema_decay, 0 <= ema_decay < 1, "from 0 to below 1"),
+            ("seed", seed, seed >= 0, "at least 0"),
+            ("max_skipped_steps", max_skipped_steps, max_skipped_steps >= 0, "at least 0"),
+        )
         self.config = model
         self.options = {
             "learning_rate": learning_rate, "warmup_steps": warmup_steps, "schedule": schedule, "seed": seed,
@@ -274,6 +287,13 @@ class VoiceModule(pl.LightningModule):
         if not isinstance(data, ShardDataModule):
             raise UsageError("VoiceModule trains on a ShardDataModule", hint="Trainer.fit(module, datamodule=...)")
         return data
+
+
+def _require_sensible(*options: tuple[str, object, bool, str]) -> None:
+    """Raises UsageError for all of (name, value, whether it is allowed, what is) that are not."""
+    wrong = [f"{name} = {value!r} must be {allowed}" for name, value, is_allowed, allowed in options if not is_allowed]
+    if wrong:
+        raise UsageError("training: " + "; ".join(wrong), hint="change the value")
 
 
 def header_of(manifest: ShardManifest) -> VoiceHeader:

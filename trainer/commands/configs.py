@@ -25,8 +25,7 @@ def config_path(name: str) -> Path:
         return packaged
     if Path(name).is_file():
         return Path(name)
-    names = ", ".join(sorted(path.stem for path in FOLDER.glob("*.yaml")))
-    raise UsageError(f"no configuration {name!r}", hint=f"give a YAML file, or one of the packaged: {names}")
+    raise UsageError(f"no configuration {name!r}", hint=f"give a YAML file, or one of the packaged: {_packaged()}")
 
 
 def has_gpu() -> bool:
@@ -47,17 +46,31 @@ def plan_settings(config: str | None, ranks: int, given: Mapping[str, object]) -
     return PlanSettings(ranks=ranks, **{"max_frames": DEFAULT_MAX_FRAMES, **values})  # type: ignore[arg-type]  # checks itself
 
 
-def _data_section(path: Path) -> dict[str, object]:
-    """The `data` section of a configuration.
+def read_config(path: Path) -> dict[str, object]:
+    """The sections of a configuration by name.
 
     Raises:
-        UsageError: not YAML, or without sections.
+        UsageError: not YAML in UTF-8, or without sections.
     """
+    hint = f"give a YAML file, or one of the packaged: {_packaged()}"
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise UsageError(f"not YAML: {' '.join(str(error).split())}", hint="correct the file", path=path) from error
-    section = content.get("data", {}) if isinstance(content, dict) else None
-    if not isinstance(section, dict):
+    except UnicodeDecodeError as error:
+        raise UsageError("not a configuration: it is not text in UTF-8", hint=hint, path=path) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
+        raise UsageError(f"not YAML: {' '.join(str(error).split())}", hint=hint, path=path) from error
+    if not isinstance(content, dict):
         raise UsageError("has no sections such as `data:`", hint="start from a packaged one", path=path)
+    return content
+
+
+def _data_section(path: Path) -> dict[str, object]:
+    """The `data` section of a configuration. Raises UsageError where it is none."""
+    section = read_config(path).get("data", {})
+    if not isinstance(section, dict):
+        raise UsageError("`data:` is not a section", hint="start from a packaged one", path=path)
     return section
+
+
+def _packaged() -> str:
+    return ", ".join(sorted(path.stem for path in FOLDER.glob("*.yaml")))

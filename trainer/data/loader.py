@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,6 +50,7 @@ class EpochLoader:
             sampler=self._sampler,
             num_workers=self._num_workers,
             pin_memory=self._pin_memory,
+            worker_init_fn=leave_signals_to_the_parent,
             collate_fn=as_it_is,  # type: ignore[arg-type]  # typed for lists; there is no list where batch_size is None
             generator=torch.Generator(),  # else the loader draws its workers' seed from the global generator
         )
@@ -59,3 +61,12 @@ class EpochLoader:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Nothing, as `state_dict`."""
+
+
+def leave_signals_to_the_parent(worker: int) -> None:  # noqa: ARG001
+    """What each reading process does first: it ends when the training process closes it or is gone, not by a signal.
+
+    SIGTERM and Ctrl-C reach a whole process group, and the training process still needs a batch to end its step well.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)

@@ -17,6 +17,7 @@ What is relied on in pytorch_lightning 2.6 (loops/fit_loop.py, loops/training_ep
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from schemas.checkpoint import PlanState
 from schemas.errors import IdentityError, UsageError
 from trainer.data.dataset import ShardDataset
 from trainer.data.loader import EpochLoader
-from trainer.data.plan import DEFAULT_MAX_FRAMES, EpochPlan, Overlong, PlanSettings, plan_epoch
+from trainer.data.plan import DEFAULT_MAX_FRAMES, EpochPlan, Overlong, PlanSettings, overlong_rows, plan_epoch
 from trainer.data.rewind import rescale_batches, rewind_loops
 from trainer.data.sampler import RankSampler, accumulations, grouped_for_validation
 from trainer.data.selection import select
@@ -73,10 +74,25 @@ class ShardDataModule(pl.LightningDataModule):
             "max_frames": max_frames, "max_batch_size": max_batch_size, "max_symbols": max_symbols,
             "jitter": jitter, "overlong": overlong, "seed": seed,
         }  # fmt: skip
-        self.plan_settings = PlanSettings(ranks=group_size or 1, **self._options)
+        self.plan_settings = self._checked_settings()
         self._epoch = 0  # of the loader that was last handed out
         self._resume = (0, 0)  # epoch, and its groups done
         self._planned: tuple[int, EpochPlan] | None = None
+
+    def _checked_settings(self) -> PlanSettings:
+        """The plan's settings before the number of ranks is known. Raises UsageError, which names all that is wrong."""
+        wrong = [
+            f"{name} = {value!r} must be at least {least}"
+            for name, value, least in (("num_workers", self.num_workers, 0), ("group_size", self.group_size, 1))
+            if value is not None and value < least
+        ]
+        try:
+            settings = PlanSettings(ranks=1, **self._options)
+        except UsageError as error:
+            raise UsageError("; ".join([error.message, *wrong]), hint=error.hint) from error
+        if wrong:
+            raise UsageError("data: " + "; ".join(wrong), hint="change the value")
+        return dataclasses.replace(settings, ranks=self.group_size or 1)
 
     def setup(self, stage: str) -> None:
         """Opens the shard set and fixes the size of the step groups.
@@ -117,6 +133,25 @@ class ShardDataModule(pl.LightningDataModule):
                 hint="see `dataprep validate` for what is in the shard set",
                 path=self.folder,
             )
+        self._require_some()
+
+    def _require_some(self) -> None:
+        """Raises UsageError where the limits drop every utterance of the training split."""
+        frames, symbols = self._training.num_frames, self._training.num_symbols
+        settings = self.plan_settings
+        if settings.overlong != "drop" or len(overlong_rows(frames, symbols, settings)) < len(frames):
+            return
+        limits = f"max_frames {settings.max_frames} (utterances have {frames.min()} to {frames.max()})"
+        flags = f"--data.max_frames {frames.max()}"
+        if settings.max_symbols is not None:
+            limits += f", max_symbols {settings.max_symbols} (utterances have {symbols.min()} to {symbols.max()})"
+            flags += f" --data.max_symbols {symbols.max()}"
+        raise UsageError(
+            f"all {len(frames)} utterances of the training split are over a limit, and overlong = drop leaves none: "
+            f"{limits}",
+            hint=f"raise the limits ({flags} keeps all), or set --data.overlong own-batch",
+            path=self.folder,
+        )
 
     def train_dataloader(self) -> EpochLoader:
         """The batches of the Trainer's current epoch, from where a resumed run stopped."""

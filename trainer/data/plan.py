@@ -60,12 +60,13 @@ class PlanSettings:
 
     def __post_init__(self) -> None:
         wrong = [
-            f"{name} = {getattr(self, name)} must be at least {least}"
+            f"{name} = {getattr(self, name)!r} must be a whole number, at least {least} and below 2^63"
             for name, least in (("max_frames", 1), ("ranks", 1), ("max_batch_size", 1), ("max_symbols", 1), ("seed", 0))
-            if getattr(self, name) is not None and getattr(self, name) < least
+            if not (_is_whole(getattr(self, name), least) or (name == "max_symbols" and self.max_symbols is None))
         ]
-        if not 0 <= self.jitter < 1:
-            wrong.append(f"jitter = {self.jitter} must be from 0 to below 1")
+        jitter: object = self.jitter  # a configuration in YAML may say anything
+        if isinstance(jitter, bool) or not isinstance(jitter, int | float) or not 0 <= jitter < 1:
+            wrong.append(f"jitter = {self.jitter!r} must be from 0 to below 1")
         if self.overlong not in get_args(Overlong):
             wrong.append(f"overlong = {self.overlong!r} must be one of {', '.join(get_args(Overlong))}")
         if wrong:
@@ -125,6 +126,10 @@ def overlong_rows(
     if settings.max_symbols is not None:
         over |= np.asarray(num_symbols) > settings.max_symbols
     return np.flatnonzero(over).astype(np.int64)
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
 
 
 def mix64(values: NDArray[np.uint64], key: np.uint64) -> NDArray[np.uint64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -63,7 +64,7 @@ class ModelConfig:
         if self.condition_channels < 2 or self.condition_channels % 2:
             found.append(("condition_channels", "even and positive"))
         for name in ("attention_heads", "feed_forward_channels", "crop_frames", "guidance_strength", "sigma_min"):
-            if getattr(self, name) < 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 found.append((name, "at least 0"))
         for name in ("dropout", "duration_dropout", "guidance_dropout"):
             if not 0 <= getattr(self, name) < 1:

@@ -105,10 +105,10 @@ def require_resumable(content: Mapping[str, object], path: Path) -> None:
     """
     for name in _RESUMED:
         part: object = content
-        for step in name.split("."):
-            key = step.replace("/", ".")
+        keys = [step.replace("/", ".") for step in name.split(".")]
+        for depth, key in enumerate(keys):
             if not isinstance(part, Mapping) or key not in part:
-                told = name.replace("/", ".")
+                told = ".".join(keys[: depth + 1])
                 raise FormatError(f"has no {told!r}, so training cannot go on from it", hint=_HINT, path=path)
             part = part[key]
     for name, kinds in (("optimizer_states", list), ("lr_schedulers", list), ("skipped_steps", int)):

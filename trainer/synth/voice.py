@@ -18,6 +18,9 @@ from trainer.model.acoustic import DEFAULT_TEMPERATURE, AcousticModel
 from trainer.synth.checkpoint import find_checkpoint, read_checkpoint, restore
 from trainer.synth.vocoder import GriffinLim, Vocoder
 
+MAX_STEPS, MAX_SEED = 1000, 2**63 - 1
+LENGTH_SCALES = (0.1, 10.0)
+"""Factors on durations, of the fastest and the slowest speech that is still speech."""
 MANY_SPEAKERS = 20
 """A message lists this many speakers at most, those with the nearest names first."""
 
@@ -85,12 +88,7 @@ class Voice:
             UsageError: unknown speaker, or a number that makes no sense.
             TextError: nothing in the text can be spoken.
         """
-        if num_steps < 1 or length_scale <= 0 or temperature < 0:
-            raise UsageError(
-                f"num_steps {num_steps}, length_scale {length_scale}, temperature {temperature}: "
-                "allowed are at least 1, above 0, and at least 0",
-                hint=f"10, 1.0 and {DEFAULT_TEMPERATURE} are usual",
-            )
+        _require_sensible(num_steps=num_steps, seed=seed, length_scale=length_scale, temperature=temperature)
         number = self.speaker_number(speaker)
         symbol_ids = torch.tensor(front_end.phonemize(text).ids, dtype=torch.int64)
         log_mel = self.model.infer(
@@ -114,4 +112,20 @@ class Voice:
         raise UsageError(
             f"no speaker {speaker!r} in this checkpoint",
             hint=f"the speakers are: {', '.join(nearest[:MANY_SPEAKERS])}{more}",
+        )
+
+
+def _require_sensible(**numbers: float) -> None:
+    """Raises UsageError that names every number outside its range; NaN is outside every one."""
+    ranges = {
+        "num_steps": (1, MAX_STEPS), "seed": (0, MAX_SEED), "length_scale": LENGTH_SCALES, "temperature": (0, 10)
+    }  # fmt: skip
+    wrong = [
+        f"{name} = {numbers[name]} must be from {low} to {high}"
+        for name, (low, high) in ranges.items()
+        if not low <= numbers[name] <= high
+    ]
+    if wrong:
+        raise UsageError(
+            "; ".join(wrong), hint=f"usual are num_steps 10, length_scale 1.0 and temperature {DEFAULT_TEMPERATURE}"
         )

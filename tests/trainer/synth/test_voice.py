@@ -131,9 +131,16 @@ def test_only_speaker_need_not_be_named(tmp_path):
     assert len(Voice.load(save(tmp_path / "a.ckpt", make_content(("default",)))).say("ab")[0])
 
 
-@pytest.mark.parametrize("wrong", [{"num_steps": 0}, {"length_scale": 0.0}, {"temperature": -1.0}], ids=str)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"num_steps": 0}, {"num_steps": 10**9}, {"seed": -1}, {"seed": 2**63}, {"temperature": -1.0},
+        {"temperature": float("nan")}, *({"length_scale": value} for value in (0.0, 1e9, float("nan"), float("inf"))),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_senseless_numbers_are_refused(checkpoint, wrong):
-    with pytest.raises(UsageError, match="allowed are"):
+    with pytest.raises(UsageError, match="must be from"):
         Voice.load(checkpoint).say("a", "theo", **wrong)
 
 
