@@ -20,6 +20,7 @@ class VoiceHeader(VersionedFile):
     symbols: SymbolTable = Field(description="the symbol table")
     text_frontend: str = Field(description="version of the rules that turn text into symbols")
     speakers: tuple[str, ...] = Field(description="speakers by number")
+    languages: tuple[str, ...] = Field(description="languages of the data it was trained on: zh, en, mixed")
     mel_statistics: MelStatistics = Field(description="with which mels are normalised")
     index_sha256: str = Field(description="hash of the index it was trained on")
 

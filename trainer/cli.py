@@ -122,6 +122,12 @@ def synthesize(
     from trainer.commands.synthesize import synthesize as command
 
     spoken = command(checkpoint, text, speaker, steps, seed, length_scale, out)
+    if spoken.unheard_languages:
+        click.echo(
+            f"warning: the voice was trained on {', '.join(spoken.languages)} only; "
+            f"it has never heard {', '.join(spoken.unheard_languages)}",
+            err=True,
+        )
     others = (
         f" (one of {spoken.num_speakers}: --speaker chooses)" if speaker is None and spoken.num_speakers > 1 else ""
     )

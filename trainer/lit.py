@@ -309,6 +309,7 @@ def header_of(manifest: ShardManifest) -> VoiceHeader:
         symbols=manifest.symbols,
         text_frontend=manifest.text_frontend,
         speakers=manifest.speakers,
+        languages=manifest.languages,
         mel_statistics=manifest.mel_statistics,
         index_sha256=manifest.index.sha256,
     )

@@ -10,8 +10,12 @@ from pathlib import Path
 import soundfile
 
 from dataprep.shards.atomic import write_atomic
+from schemas.errors import TextError, UsageError
 from schemas.units import samples_to_seconds
 from trainer.synth.voice import Voice
+
+_WARM_UP = "Hi."
+"""Spoken before the time is taken: the first call of a process imports the front end and the vocoder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,10 @@ class Spoken:
     """Who spoke."""
     num_speakers: int
     """How many speakers the checkpoint has."""
+    languages: tuple[str, ...]
+    """Those it was trained on."""
+    unheard_languages: tuple[str, ...]
+    """Those of the text that are not among them."""
 
     @property
     def real_time_factor(self) -> float:
@@ -39,13 +47,21 @@ def synthesize(
     """Speaks `text` into `out`, a 16-bit WAV file that is either whole or as it was.
 
     Raises:
-        UsageError, FormatError, IdentityError, TextError: as `Voice.load` and `Voice.say`.
+        UsageError: `out` is no WAV file, nothing in the text can be spoken, or as `Voice.load` and `Voice.say`.
+        FormatError, IdentityError: as `Voice.load`.
         OSError: it cannot be written.
     """
+    if out.suffix.lower() != ".wav":
+        raise UsageError("only WAV is written", hint=f"give --out {out.with_suffix('.wav')}", path=out)
     voice = Voice.load(checkpoint)
-    began = time.perf_counter()
-    samples, sample_rate = voice.say(text, speaker, num_steps=num_steps, seed=seed, length_scale=length_scale)
-    took = time.perf_counter() - began
+    try:
+        unheard = voice.unheard_languages(text)
+        voice.say(_WARM_UP, speaker, num_steps=1)
+        began = time.perf_counter()
+        samples, sample_rate = voice.say(text, speaker, num_steps=num_steps, seed=seed, length_scale=length_scale)
+        took = time.perf_counter() - began
+    except TextError as error:
+        raise UsageError(error.message, hint="give --text something to say in Mandarin, English or both") from error
     content = io.BytesIO()
     soundfile.write(content, samples, sample_rate, format="WAV", subtype="PCM_16")
     write_atomic(out, content.getvalue())
@@ -54,4 +70,6 @@ def synthesize(
         computing_seconds=took,
         speaker=voice.header.speakers[voice.speaker_number(speaker)],
         num_speakers=len(voice.header.speakers),
+        languages=voice.header.languages,
+        unheard_languages=unheard,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ MAX_STEPS, MAX_SEED = 1000, 2**63 - 1
 LENGTH_SCALES = (0.1, 10.0)
 """Factors on durations, of the fastest and the slowest speech that is still speech."""
 MANY_SPEAKERS = 20
-"""A message lists this many speakers at most, those with the nearest names first."""
+"""A message lists this many speakers at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,19 +101,33 @@ class Voice:
         """Number of a speaker; the first where none is named.
 
         Raises:
-            UsageError: no such speaker; the message lists those there are.
+            UsageError: no such speaker; the hint lists those there are.
         """
         speakers = self.header.speakers
         if speaker is None:
             return 0
         if speaker in speakers:
             return speakers.index(speaker)
-        nearest = difflib.get_close_matches(speaker, speakers, n=len(speakers), cutoff=0.0)
-        more = f" and {len(nearest) - MANY_SPEAKERS} more" if len(nearest) > MANY_SPEAKERS else ""
+        nearest = difflib.get_close_matches(speaker, speakers, n=1)
+        meant = f"did you mean {nearest[0]}? " if nearest else ""
+        more = f" and {len(speakers) - MANY_SPEAKERS} more" if len(speakers) > MANY_SPEAKERS else ""
         raise UsageError(
             f"no speaker {speaker!r} in this checkpoint",
-            hint=f"the speakers are: {', '.join(nearest[:MANY_SPEAKERS])}{more}",
+            hint=f"{meant}the speakers are: {', '.join(sorted(speakers, key=_natural)[:MANY_SPEAKERS])}{more}",
         )
+
+    def unheard_languages(self, text: str) -> tuple[str, ...]:
+        """Languages of a text that the voice was not trained on, `zh` or `en`. Raises TextError as `say`."""
+        return tuple(sorted(_spoken(front_end.phonemize(text).language) - _spoken(*self.header.languages)))
+
+
+def _spoken(*languages: str) -> set[str]:
+    return {part for language in languages for part in (("en", "zh") if language == "mixed" else (language,))}
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts s2 before s10."""
+    return [(int(digits or -1), letters) for digits, letters in re.findall(r"(\d+)|(\D+)", name)]
 
 
 def _require_sensible(**numbers: float) -> None:

@@ -51,6 +51,7 @@ def make_content(speakers=SPEAKERS, symbols=SYMBOLS):
         symbols=symbols,
         text_frontend="1",
         speakers=speakers,
+        languages=("en",),
         mel_statistics=MelStatistics(mean=(-5.0,) * 80, std=(2.0,) * 80),
         index_sha256="0" * 64,
     )
@@ -103,8 +104,25 @@ def test_speaks_with_its_weights_where_there_is_no_average(tmp_path):
 def test_unknown_speaker_is_answered_with_the_list(checkpoint):
     with pytest.raises(UsageError, match="no speaker 'teo'") as caught:
         Voice.load(checkpoint).say("a", "teo")
-    assert caught.value.hint.startswith("the speakers are: theo, ")
-    assert "george" in caught.value.hint
+    assert caught.value.hint == "did you mean theo? the speakers are: george, jackson, theo"
+
+
+def test_speakers_are_listed_in_natural_order(tmp_path):
+    voice = Voice.load(save(tmp_path / "a.ckpt", make_content(("p1", "p10", "p2", "x"))))
+    with pytest.raises(UsageError) as caught:
+        voice.speaker_number("somebody")
+    assert caught.value.hint == "the speakers are: p1, p2, p10, x"
+
+
+@pytest.mark.parametrize(
+    ("trained", "language", "unheard"),
+    [(["en"], "zh", ("zh",)), (["en"], "mixed", ("zh",)), (["mixed"], "zh", ()), (["en", "zh"], "mixed", ())],
+)
+def test_languages_never_heard(tmp_path, monkeypatch, trained, language, unheard):
+    monkeypatch.setattr(front_end, "phonemize", lambda _: SimpleNamespace(ids=(1,), language=language))
+    content = make_content()
+    content["voxloom"]["languages"] = trained
+    assert Voice.load(save(tmp_path / "a.ckpt", content)).unheard_languages("a") == unheard
 
 
 def test_the_first_speaker_speaks_where_none_is_named(checkpoint):
@@ -262,6 +280,9 @@ def test_last_checkpoint_wins_then_the_newest(tmp_path):
 
 
 def test_nothing_to_speak_with(tmp_path):
+    with pytest.raises(UsageError, match="is not a run of `trainer fit`"):
+        find_checkpoint(tmp_path)
+    (tmp_path / "checkpoints").mkdir()
     with pytest.raises(UsageError, match="no checkpoint in this folder"):
         find_checkpoint(tmp_path)
     with pytest.raises(UsageError, match="no such checkpoint"):
