@@ -58,7 +58,9 @@ def plan(
     if as_json:
         click.echo(plan_json(view))
     else:
-        print_plan(view, shards)
+        options = {"config": config, **{f"data.{name}": value for name, value in given.items()}}
+        told = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+        print_plan(view, shards, told)
 
 
 @main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False, options_metavar="")

@@ -85,8 +85,24 @@ def test_plan_as_json_and_as_a_table(shards):
     listed = CliRunner().invoke(main, ["plan", str(shards), "--max-frames", "40"])
     assert listed.exit_code == 0
     assert "over a limit by themselves: train-" in listed.stdout
+    assert "waiting" not in listed.stdout
+    assert listed.stdout.endswith(f"next: trainer fit {shards} --data.max_frames 40\n")
+    shared = CliRunner().invoke(main, ["plan", str(shards), "--config", "tiny", "--ranks", "8", "--max-frames", "60"])
+    assert "waiting" in shared.stdout
+    assert "note: ranks wait long" in shared.stdout
+    assert shared.stdout.endswith(f"next: trainer fit {shards} --config tiny --data.max_frames 60\n")
     refused = CliRunner().invoke(main, ["plan", str(shards), "--max-frames", "40", "--overlong", "error"])
     assert (refused.exit_code, refused.stderr[:7]) == (2, "error: ")
+
+
+@pytest.mark.parametrize("command", ["plan", "fit"])
+def test_a_prepared_data_set_is_not_a_shard_set(tmp_path, command):
+    (tmp_path / "prepared").mkdir()
+    (tmp_path / "prepared" / "dataset.json").touch()
+    done = trainer(command, "prepared", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "error: prepared: this is a prepared data set" in done.stderr
+    assert "next: dataprep shard prepared\n" in done.stderr
 
 
 def test_an_empty_training_split_is_an_empty_plan(tmp_path):

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 
-from dataprep.shards.reader import ShardSet
 from schemas.errors import FormatError, IdentityError, UsageError
-from trainer.commands.configs import config_path
+from trainer.commands.configs import config_path, read_config
+from trainer.commands.endings import told_endings
+from trainer.commands.run_folder import run_folder
+from trainer.commands.shard_folder import open_shards
 from trainer.commands.voice_cli import VoiceCLI, silence_lightning, usage_error
 from trainer.synth.checkpoint import find_checkpoint
-
-_RUN_VARIABLE = "VOXLOOM_RUN"
-"""Hands the run's folder down to the other ranks: Lightning starts them with the same command, a moment later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,41 +46,26 @@ def fit(shards: Path, arguments: list[str]) -> FitOutcome:
     Raises:
         UsageError: an option is unknown or its value wrong, or a resumed run has nothing left to train.
         FormatError, IdentityError, TrainingError: as the data module and the module raise them.
+        MachineError: a checkpoint could not be written, or a process that reads data was lost.
+        SystemExit: after SIGTERM, with status 143.
     """
     if not any(argument.startswith("--print_config") for argument in arguments):
-        ShardSet(shards).close()  # a wrong folder is told before anything is made
+        open_shards(shards).close()  # a wrong folder is told before anything is made
     silence_lightning()
-    run, is_handed_down = _run_folder()
-    if not is_handed_down:
-        os.environ[_RUN_VARIABLE] = str(run)
-    try:
-        configuration, given = _with_config(shards, arguments)
-        cli = VoiceCLI(run, ["fit", *given], configuration="" if is_handed_down else configuration)
-    except MisconfigurationException as error:
-        raise usage_error(" ".join(str(error).split())) from error
-    except (UsageError, FormatError, IdentityError):
-        if not is_handed_down and not any(run.rglob("*.ckpt")):
-            shutil.rmtree(run, ignore_errors=True)  # it was refused: nothing but its configuration is there
-        raise
-    finally:
-        if not is_handed_down:
-            del os.environ[_RUN_VARIABLE]
+    configuration, given = _with_config(shards, arguments)
+    with run_folder() as (run, is_handed_down), told_endings(shards, run, is_first_rank=not is_handed_down):
+        try:
+            cli = VoiceCLI(run, ["fit", *given], configuration="" if is_handed_down else configuration)
+        except MisconfigurationException as error:
+            raise usage_error(" ".join(str(error).split())) from error
+        except (UsageError, FormatError, IdentityError):
+            if not is_handed_down and not any(run.rglob("*.ckpt")):
+                shutil.rmtree(run, ignore_errors=True)  # it was refused: nothing but its configuration is there
+            raise
     steps = cli.trainer.global_step
     return FitOutcome(
         run=run, steps=steps, new_steps=steps - cli.steps_before, is_first_rank=cli.trainer.is_global_zero
     )
-
-
-def _run_folder() -> tuple[Path, bool]:
-    """The folder of this run, and whether it was handed down by the process that started this one."""
-    if _RUN_VARIABLE in os.environ:
-        return Path(os.environ[_RUN_VARIABLE]), True
-    name = time.strftime("%Y-%m-%d_%H-%M-%S")
-    run, number = Path("runs", name), 1
-    while run.exists():
-        number += 1
-        run = Path("runs", f"{name}-{number}")
-    return run, False
 
 
 def _with_config(shards: Path, arguments: list[str]) -> tuple[str, list[str]]:
@@ -101,7 +83,10 @@ def _with_config(shards: Path, arguments: list[str]) -> tuple[str, list[str]]:
         configs = ["base" if torch.cuda.is_available() else "tiny"]
         reason = "there is a GPU" if configs == ["base"] else "there is no GPU"
         told = f"{configs[0]}, since {reason}; --config chooses another"
-    files = [item for name in configs for item in ("--config", str(config_path(name)))]
+    paths = [config_path(name) for name in configs]
+    for path in paths:
+        read_config(path)
+    files = [item for path in paths for item in ("--config", str(path))]
     return told, [*files, "--data.shards", str(shards), *rest]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dataprep.shards.reader import ShardSet
+from trainer.commands.shard_folder import open_shards
 from trainer.data.plan import PlanSettings, overlong_rows, plan_epoch
 from trainer.data.selection import Selection, select
 from trainer.data.summary import PlanSummary, summarize
 
 _LISTED = 10
+_LONG_WAIT = 0.2
 _WIDTH_OF_A_PIPE = 100
 
 
@@ -40,9 +43,9 @@ def view_plan(shards: Path, settings: PlanSettings, epoch: int) -> PlanView:
 
     Raises:
         FormatError: not a shard set.
-        UsageError: an utterance is over the limits and `settings.overlong` is `error`.
+        UsageError: a prepared data set; or an utterance is over the limits and `settings.overlong` is `error`.
     """
-    shard_set = ShardSet(shards)
+    shard_set = open_shards(shards)
     selection = select(shard_set, "train")
     frames, symbols = selection.num_frames, selection.num_symbols
     plan = plan_epoch(frames, symbols, settings, epoch)
@@ -68,17 +71,18 @@ def plan_json(view: PlanView) -> str:
     return json.dumps(content, ensure_ascii=False, indent=2)
 
 
-def print_plan(view: PlanView, shards: Path) -> None:
-    """A table, what is worth knowing, and the next command."""
+def print_plan(view: PlanView, shards: Path, options: Sequence[str] = ()) -> None:
+    """A table, what is worth knowing, and the next command, with the options of `trainer fit` that were asked for."""
     summary, settings = view.summary, view.settings
     limits = {"frames": settings.max_frames, "symbols": settings.max_symbols, "utterances": settings.max_batch_size}
+    waiting = f"{summary.expected_wait:.1%} of a rank's time, if time goes by frames"
     table = Table(title=f"Epoch {view.epoch} of {shards}", show_header=False, title_justify="left", box=None)
     for name, value in (
         ("utterances", f"{summary.utterances:,}"),
         ("optimizer steps", f"{summary.steps:,}"),
         ("micro-batches", f"{summary.micro_batches:,} ({settings.ranks} a step)"),
         ("padding", f"{summary.padding_share:.1%} of the frames computed"),
-        ("waiting", f"{summary.expected_wait:.1%} of a rank's time, if time goes by frames"),
+        *([("waiting", waiting)] if settings.ranks > 1 else []),
         ("largest micro-batch", f"{summary.max_frames:,} padded frames (at most {limits['frames']:,})"),
         ("", f"{summary.max_symbols:,} padded symbols (at most {limits['symbols'] or 'any number'})"),
         ("", f"{summary.max_batch_size:,} utterances (at most {limits['utterances']:,})"),
@@ -91,7 +95,7 @@ def print_plan(view: PlanView, shards: Path) -> None:
     console.print(table)
     for note in _notes(view):
         console.print(Text(f"note: {note}"), soft_wrap=True)
-    console.print(Text(f"next: trainer fit {shards}"), soft_wrap=True)
+    console.print(Text(f"next: trainer fit {shlex.join([str(shards), *options])}"), soft_wrap=True)
 
 
 def _notes(view: PlanView) -> list[str]:
@@ -101,5 +105,9 @@ def _notes(view: PlanView) -> list[str]:
     if view.overlong:
         more = f" and {len(view.overlong) - _LISTED} more" if len(view.overlong) > _LISTED else ""
         notes.append(f"over a limit by themselves: {', '.join(view.overlong[:_LISTED])}{more}")
+    if view.summary.expected_wait > _LONG_WAIT:
+        notes.append(
+            "ranks wait long for the slowest: fewer --ranks, or a larger --max-frames, makes their loads more even"
+        )
     warning = view.selection.warning("train")
     return [*notes, warning] if warning else notes

@@ -19,6 +19,7 @@ from pytorch_lightning.loggers import TensorBoardLogger
 from schemas.errors import UsageError
 from trainer.callbacks import AtomicCheckpointIO, InterruptStop, LastCheckpoint, SampleWriter, best_checkpoint
 from trainer.commands.limits import Limits
+from trainer.commands.trainer_options import require_sensible_trainer
 from trainer.data.module import ShardDataModule
 from trainer.lit import VoiceModule
 from trainer.progress import RunProgress
@@ -95,6 +96,25 @@ class VoiceCLI(LightningCLI):
         nearest = difflib.get_close_matches(unknown[1], known, n=1)
         hint = f"did you mean {nearest[0]}? " if nearest else ""
         return UsageError(f"no such option: {unknown[1]}", hint=f"{hint}{HINT}")
+
+    def _set_seed(self) -> None:
+        """Seeds. Raises UsageError where the seed is none."""
+        try:
+            super()._set_seed()
+        except (TypeError, ValueError) as error:
+            raise usage_error(f"--seed_everything: {error}") from error
+
+    def instantiate_classes(self) -> None:
+        """Makes the data, the model and the Trainer, none of which does anything yet.
+
+        Raises:
+            UsageError: a value that one of them cannot take.
+        """
+        require_sensible_trainer(self.config["fit"]["trainer"])
+        try:
+            super().instantiate_classes()
+        except (TypeError, ValueError) as error:
+            raise usage_error(" ".join(str(error).split())) from error
 
     def _parse_ckpt_path(self) -> None:
         """Leaves the options as given: Lightning's own would replace them all by those stored in the checkpoint."""
