@@ -276,7 +276,7 @@ class VoiceModule(pl.LightningModule):
         differing = [name for name, value in self.config.to_dict().items() if model.get(name) != value]
         if differing:
             raise IdentityError(
-                "the checkpoint's model has other sizes: "
+                "the checkpoint's model has other settings: "
                 + ", ".join(f"{name} {model.get(name)} (here {getattr(self.config, name)})" for name in differing),
                 hint="give the --config of that run (config.yaml in its folder)",
             )
