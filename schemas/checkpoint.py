@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from schemas.base import VersionedFile
+from schemas.base import Record, VersionedFile
 from schemas.features import FeatureSpec, MelStatistics
 from schemas.symbols import SymbolTable
 
@@ -25,6 +25,15 @@ class VoiceHeader(VersionedFile):
     index_sha256: str = Field(description="hash of the index it was trained on")
 
 
+class QuarantinedUtterance(Record):
+    """An utterance that could not be read: left out of the plan from the epoch after the one that found it."""
+
+    row: int = Field(description="row of the index", ge=0)
+    key: str = Field(description="key of the utterance")
+    epoch: int = Field(description="epoch in which it was found", ge=0)
+    reason: str = Field(description="what is wrong with it")
+
+
 class PlanState(VersionedFile):
     """Where in which epoch plan a run stands; the same on every rank."""
 
@@ -36,3 +45,6 @@ class PlanState(VersionedFile):
     seed: int = Field(description="seed of the plan")
     epoch: int = Field(description="epoch, from 0", ge=0)
     groups_done: int = Field(description="step groups of that epoch that were trained on", ge=0)
+    quarantine: tuple[QuarantinedUtterance, ...] = Field(
+        (), description="utterances that could not be read, by row; each is left out of the epochs after its own"
+    )

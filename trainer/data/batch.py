@@ -11,6 +11,18 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BadSample:
+    """An utterance that was planned but could not be read."""
+
+    row: int
+    """Row of the index."""
+    key: str
+    """Its key."""
+    message: str
+    """What is wrong with it, in one line that names the shard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """A micro-batch: B utterances, L symbols and T frames in the longest of them."""
 
@@ -34,6 +46,14 @@ class Batch:
     """Symbols of the whole step group, over all ranks and accumulations."""
     num_slots: int
     """Micro-batches of the step group: ranks x accumulations."""
+    epoch: int = 0
+    """Epoch of the plan that it belongs to."""
+    group: int = 0
+    """Number of its step group in the plan of that epoch."""
+    places: tuple[int, ...] = ()
+    """Place of each utterance in what the epoch's plan was made from, B of them where it comes from a plan."""
+    bad: tuple[BadSample, ...] = ()
+    """What was planned for this micro-batch and could not be read; it is not among the B utterances."""
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Batch:
         """The same batch on `device`."""

@@ -27,6 +27,12 @@ class BatchRequest:
     """Symbols of all utterances of the step group."""
     num_slots: int
     """Micro-batches of the step group, the empty ones too: ranks x accumulations."""
+    epoch: int = 0
+    """Epoch of the plan."""
+    group: int = 0
+    """Number of the step group in that plan."""
+    places: NDArray[np.int64] | None = None
+    """Place of each utterance in what the plan was made from `[B]`; None where there is no plan."""
 
 
 def accumulations(group_size: int, world_size: int) -> int:
