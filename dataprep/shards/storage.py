@@ -52,5 +52,5 @@ class FolderStorage:
         """The path; whether there is such a file is found out by opening it."""
         return self.folder / name
 
-    def read_range(self, name: str, offset: int, num_bytes: int) -> None:  # noqa: ARG002
+    def read_range(self, name: str, offset: int, num_bytes: int) -> None:
         """None: the file is here."""
