@@ -37,6 +37,7 @@ class IndexColumns:
     split: NDArray[np.int8]
     language: NDArray[np.int8]
     speaker: NDArray[np.int32]
+    shard: NDArray[np.uint32]
 
 
 class ShardSet:
@@ -99,7 +100,7 @@ class ShardSet:
     @property
     def columns(self) -> IndexColumns:
         """The columns that planning needs, without a copy."""
-        names = ("frames", "symbols", "samples", "split", "language", "speaker")
+        names = ("frames", "symbols", "samples", "split", "language", "speaker", "shard")
         arrays: dict[str, Any] = {name: number_column(self.table, name) for name in names}
         return IndexColumns(**arrays)
 

@@ -7,6 +7,7 @@ from schemas.checkpoint import PlanState, VoiceHeader
 from schemas.errors import IdentityError
 from tests.helpers.runs import Saver, fit
 from tests.helpers.shard_sets import made_frames, make_shard_set
+from trainer.data.module import ShardDataModule
 
 FLAGS = [
     {},
@@ -65,7 +66,29 @@ def test_another_index_or_plan_is_refused_by_name(shards, tmp_path):
         fit(other, ckpt_path=path, max_steps=2)
     with pytest.raises(IdentityError, match="max_frames was 150, is 99") as caught:
         fit(shards, ckpt_path=path, max_steps=2, max_frames=99)
-    assert caught.value.hint == "add --data.max_frames 150"
+    assert caught.value.hint.startswith("add --data.max_frames 150; --reset-data")
+    grouped = ShardDataModule(str(shards), max_frames=150, group_size=2, num_workers=0)
     with pytest.raises(IdentityError, match="ranks was 1, is 2") as caught:
-        fit(shards, ckpt_path=path, max_steps=2, accumulate_grad_batches=2)
-    assert caught.value.hint == "add --data.group_size 1 --trainer.accumulate_grad_batches 1"
+        fit(shards, ckpt_path=path, max_steps=2, data=grouped, accumulate_grad_batches=2)
+    assert caught.value.hint.startswith("add --data.group_size 1;")
+
+
+def test_step_groups_are_those_of_the_first_start(shards, tmp_path):
+    saver = Saver(tmp_path)
+    whole = fit(shards, max_epochs=2, accumulate_grad_batches=3, callbacks=[saver])
+    path = next(path for path, steps in saver.saved if steps == 1)
+    for accumulations in (1, 2, 3):  # what is asked for does not count
+        rest = fit(shards, ckpt_path=path, max_epochs=2, accumulate_grad_batches=accumulations)
+        assert [step.keys for step in rest.steps] == [step.keys for step in whole.steps[3:]]
+        assert rest.steps[-1].global_step == whole.steps[-1].global_step
+
+
+def test_reset_data_goes_on_with_other_data_in_a_new_epoch(shards, tmp_path):
+    saver = Saver(tmp_path)
+    fit(shards, max_steps=1, callbacks=[saver])
+    other = make_shard_set(tmp_path / "other", train=made_frames(12, 7))
+    data = ShardDataModule(str(other), max_frames=99, num_workers=0, reset_data=True)
+    rest = fit(other, data=data, ckpt_path=saver.saved[-1][0], max_epochs=2)
+    assert {step.epoch for step in rest.steps} == {1}
+    assert sorted(key for step in rest.steps for key in step.keys) == [f"train-{place:04d}" for place in range(12)]
+    assert rest.steps[0].global_step == 2

@@ -46,6 +46,8 @@ class ShardDataset(Dataset[Batch | VoxloomError]):
     def read(self, request: BatchRequest) -> Batch:
         """The requested micro-batch, on the CPU. Raises FormatError where a shard is damaged."""
         rows = request.rows.tolist()
+        if not rows:
+            return _filler(request, self.shards.manifest.feature_spec.num_mels)
         infos = [self.shards.read_info(row) for row in rows]
         mels = [self.shards.read_mel(row) for row in rows]
         ids = [np.array(info.phoneme_ids, np.int64) for info in infos]
@@ -60,7 +62,29 @@ class ShardDataset(Dataset[Batch | VoxloomError]):
             group_frames=float(request.group_frames),
             group_symbols=float(request.group_symbols),
             num_slots=request.num_slots,
+            epoch=request.epoch,
+            group=request.group,
+            places=() if request.places is None else tuple(request.places.tolist()),
         )
+
+
+def _filler(request: BatchRequest, num_mels: int) -> Batch:
+    """A made-up utterance of weight zero, for a rank with nothing to compute: it takes part in all that is shared."""
+    return Batch(
+        keys=("",),
+        symbol_ids=torch.ones(1, 1, dtype=torch.int64),
+        symbol_lengths=torch.ones(1, dtype=torch.int64),
+        mels=torch.zeros(1, num_mels, 3),
+        mel_lengths=torch.full((1,), 3, dtype=torch.int64),
+        speakers=torch.zeros(1, dtype=torch.int64),
+        weights=torch.zeros(1),
+        group_frames=float(request.group_frames),
+        group_symbols=float(request.group_symbols),
+        num_slots=request.num_slots,
+        epoch=request.epoch,
+        group=request.group,
+        places=(-1,),
+    )
 
 
 def pad_last(arrays: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:

@@ -17,7 +17,6 @@ What is relied on in pytorch_lightning 2.6 (loops/fit_loop.py, loops/training_ep
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,17 @@ import torch
 from pytorch_lightning.utilities import rank_zero_warn
 
 from dataprep.shards.reader import ShardSet
-from schemas.checkpoint import PlanState
-from schemas.errors import IdentityError, UsageError
+from schemas.checkpoint import PlanState, QuarantinedUtterance
+from schemas.errors import UsageError
 from trainer.data.dataset import ShardDataset
+from trainer.data.epochs import Epochs
 from trainer.data.loader import EpochLoader
-from trainer.data.plan import DEFAULT_MAX_FRAMES, EpochPlan, Overlong, PlanSettings, overlong_rows, plan_epoch
+from trainer.data.plan import DEFAULT_MAX_FRAMES, Overlong, PlanSettings, overlong_rows, plan_epoch
+from trainer.data.planned import WholeEpoch
+from trainer.data.resume import read_state, require_same_data, resumed_settings
 from trainer.data.rewind import rescale_batches, rewind_loops
 from trainer.data.sampler import RankSampler, accumulations, grouped_for_validation
-from trainer.data.selection import select
+from trainer.data.selection import Selection, select
 
 
 class ShardDataModule(pl.LightningDataModule):
@@ -43,15 +45,23 @@ class ShardDataModule(pl.LightningDataModule):
 
     Args:
         shards: folder of the shard set.
-        max_frames: most padded frames of a micro-batch: utterances times frames of the longest.
+        max_frames: budget of a micro-batch in padded frames: utterances times frames of the longest.
         max_batch_size: most utterances of a micro-batch.
         max_symbols: most padded symbols of a micro-batch; no limit where None.
-        jitter: largest relative change of a length before sorting, which makes the batches anew each epoch.
+        jitter: largest relative change of a length before sorting, which makes the batches anew each epoch; None takes
+            0.01, or more for an epoch of few steps.
         overlong: what becomes of an utterance that is over a limit by itself.
-        group_size: micro-batches of an optimizer step; None takes ranks x accumulate_grad_batches. Give it to go on
-            with another number of GPUs.
+        quadratic: cost of a frame for each frame of its utterance, for models with attention over all frames.
+        fixed: cost of a micro-batch whatever is in it, in frames; only for the expected wait.
+        length_classes: each accumulation takes another length class, of so many; they share `group_size` evenly.
+        window: utterances that are sorted together, in whole shards drawn at random; None sorts the whole epoch. For
+            shards in an object store or on disks that seek slowly, and for 100 million utterances.
+        group_size: micro-batches of an optimizer step; None takes ranks x accumulate_grad_batches, and on resume what
+            the run began with.
         seed: seed of the order of training.
         num_workers: processes that read.
+        max_bad_samples: utterances that may turn out unreadable before the run is ended.
+        reset_data: on resume, start with a new epoch of this data whatever the checkpoint was trained on.
     """
 
     def __init__(
@@ -60,39 +70,48 @@ class ShardDataModule(pl.LightningDataModule):
         max_frames: int = DEFAULT_MAX_FRAMES,
         max_batch_size: int = 512,
         max_symbols: int | None = None,
-        jitter: float = 0.03,
+        jitter: float | None = None,
         overlong: Overlong = "own-batch",
+        quadratic: float = 0.0,
+        fixed: float = 0.0,
+        length_classes: int = 1,
+        window: int | None = None,
         group_size: int | None = None,
         seed: int = 0,
         num_workers: int = 2,
+        max_bad_samples: int = 100,
+        reset_data: bool = False,
     ) -> None:
         super().__init__()
         self.folder = Path(shards)
-        self.num_workers = num_workers
-        self.group_size = group_size
+        self.num_workers, self.group_size = num_workers, group_size
+        self.max_bad_samples, self.reset_data = max_bad_samples, reset_data
         self._options: dict[str, Any] = {
-            "max_frames": max_frames, "max_batch_size": max_batch_size, "max_symbols": max_symbols,
-            "jitter": jitter, "overlong": overlong, "seed": seed,
+            "max_frames": max_frames, "max_batch_size": max_batch_size, "max_symbols": max_symbols, "jitter": jitter,
+            "overlong": overlong, "quadratic": quadratic, "fixed": fixed, "length_classes": length_classes,
+            "window": window, "seed": seed,
         }  # fmt: skip
         self.plan_settings = self._checked_settings()
+        self.quarantine: tuple[QuarantinedUtterance, ...] = ()
         self._epoch = 0  # of the loader that was last handed out
         self._resume = (0, 0)  # epoch, and its groups done
-        self._planned: tuple[int, EpochPlan] | None = None
 
     def _checked_settings(self) -> PlanSettings:
         """The plan's settings before the number of ranks is known. Raises UsageError, which names all that is wrong."""
+        least = {"num_workers": 0, "group_size": 1, "max_bad_samples": 0}
+        values = {name: getattr(self, name) for name in least}
         wrong = [
-            f"{name} = {value!r} must be at least {least}"
-            for name, value, least in (("num_workers", self.num_workers, 0), ("group_size", self.group_size, 1))
-            if value is not None and value < least
+            f"{name} = {value!r} must be at least {least[name]}"
+            for name, value in values.items()
+            if value is not None and value < least[name]
         ]
         try:
-            settings = PlanSettings(ranks=1, **self._options)
+            settings = PlanSettings(ranks=self.group_size or self._options["length_classes"], **self._options)
         except UsageError as error:
             raise UsageError("; ".join([error.message, *wrong]), hint=error.hint) from error
         if wrong:
             raise UsageError("data: " + "; ".join(wrong), hint="change the value")
-        return dataclasses.replace(settings, ranks=self.group_size or 1)
+        return settings
 
     def setup(self, stage: str) -> None:
         """Opens the shard set and fixes the size of the step groups.
@@ -118,25 +137,27 @@ class ShardDataModule(pl.LightningDataModule):
                 hint=f"--trainer.accumulate_grad_batches {wanted}",
             )
         self.plan_settings = PlanSettings(ranks=group_size, **self._options)
-        self._planned = None
         self._training, self._validation = select(self.shard_set, "train"), select(self.shard_set, "validation")
-        if stage != "fit":
-            return
+        self._epochs = self._new_epochs()
+        if stage == "fit":
+            self._warn_and_require_some()
+
+    def _new_epochs(self) -> Epochs:
+        return Epochs(self._training, self.plan_settings, self.shard_set.columns.shard)
+
+    def _warn_and_require_some(self) -> None:
+        """Raises UsageError where there is nothing to train on, or the limits drop all of it."""
         for warning in (self._training.warning("train"), self._validation.warning("validation")):
             if warning:
                 rank_zero_warn(warning)
-        if len(self._validation.rows) == 0:
+        if len(self._validation) == 0:
             rank_zero_warn("the validation split is empty: nothing will be validated, and no checkpoint is the best")
-        if len(self._training.rows) == 0:
+        if len(self._training) == 0:
             raise UsageError(
                 "the training split holds no utterance that can be trained on",
                 hint="see `dataprep validate` for what is in the shard set",
                 path=self.folder,
             )
-        self._require_some()
-
-    def _require_some(self) -> None:
-        """Raises UsageError where the limits drop every utterance of the training split."""
         frames, symbols = self._training.num_frames, self._training.num_symbols
         settings = self.plan_settings
         if settings.overlong != "drop" or len(overlong_rows(frames, symbols, settings)) < len(frames):
@@ -158,12 +179,14 @@ class ShardDataModule(pl.LightningDataModule):
         trainer = self._trainer()
         self._epoch = trainer.current_epoch
         epoch, groups_done = self._resume
+        planned, selection = self._epochs.planned(self._epoch, self.quarantine)
         sampler = RankSampler(
-            self._plan(self._epoch),
-            self._training,
+            planned,
+            selection,
             rank=trainer.global_rank,
             world_size=trainer.world_size,
             group_size=self.plan_settings.ranks,
+            epoch=self._epoch,
             groups_done=groups_done if self._epoch == epoch else 0,
         )
         return self._loader(sampler)
@@ -171,12 +194,13 @@ class ShardDataModule(pl.LightningDataModule):
     def val_dataloader(self) -> EpochLoader | list[EpochLoader]:
         """Each utterance of the validation split once, in the same micro-batches for any number of ranks."""
         trainer, validation = self._trainer(), self._validation
-        if len(validation.rows) == 0:
+        if len(validation) == 0:
             return []
-        settings = PlanSettings(ranks=1, **{**self._options, "jitter": 0.0, "overlong": "own-batch"})
+        single: dict[str, Any] = {"jitter": 0.0, "overlong": "own-batch", "length_classes": 1, "window": None}
+        settings = PlanSettings(ranks=1, **{**self._options, **single})
         plan = plan_epoch(validation.num_frames, validation.num_symbols, settings, 0)
         sampler = RankSampler(
-            grouped_for_validation(plan, trainer.world_size),
+            WholeEpoch(grouped_for_validation(plan, trainer.world_size)),
             validation,
             rank=trainer.global_rank,
             world_size=trainer.world_size,
@@ -184,9 +208,13 @@ class ShardDataModule(pl.LightningDataModule):
         )
         return self._loader(sampler)
 
+    def selection_of(self, epoch: int) -> Selection:
+        """The utterances that the plan of an epoch is made from, as far as is known today."""
+        return self._epochs.planned(epoch, self.quarantine)[1]
+
     def example_rows(self, count: int, max_frames: int) -> list[int]:
         """The first rows of the validation split that are short enough; of the training split where that is empty."""
-        chosen = self._validation if len(self._validation.rows) else self._training
+        chosen = self._validation if len(self._validation) else self._training
         return [int(row) for row in chosen.rows[chosen.num_frames <= max_frames][:count]]
 
     def state_dict(self) -> dict[str, Any]:
@@ -202,24 +230,24 @@ class ShardDataModule(pl.LightningDataModule):
             epoch=self._epoch,
             # before its first batch, an epoch that is only ready still has the last one's count
             groups_done=steps if epochs["started"] == epochs["ready"] else 0,
+            quarantine=self.quarantine,
         ).model_dump(mode="json")
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on where the state says.
+        """Goes on where the state says, in the step groups of the run that wrote it.
 
         Raises:
             FormatError: not a plan's state of this version.
             IdentityError: it belongs to another index or other plan settings; the message names them.
         """
-        state = PlanState.from_content(state_dict, Path("checkpoint"))
-        if state.index_sha256 != self.shard_set.index_sha256:
-            raise IdentityError(
-                f"the checkpoint was trained on the index {state.index_sha256[:12]}, "
-                f"{self.folder} has the index {self.shard_set.index_sha256[:12]}",
-                hint="resume with the shard set of that run, or start a new run without --ckpt_path",
-            )
-        if state.plan_sha256 != self.plan_settings.digest():
-            raise self._other_plan(state)
+        state, trainer = read_state(state_dict), self._trainer()
+        if self.reset_data:
+            self._resume = (state.epoch + (state.groups_done > 0), 0)
+            return
+        require_same_data(state, self.shard_set.index_sha256, str(self.folder))
+        self.plan_settings = resumed_settings(state, self.plan_settings, self.group_size)
+        trainer.accumulate_grad_batches = accumulations(self.plan_settings.ranks, trainer.world_size)
+        self._epochs, self.quarantine = self._new_epochs(), state.quarantine
         self._resume = (state.epoch, state.groups_done)
 
     def resume(self, checkpoint: dict[str, Any]) -> None:
@@ -233,34 +261,10 @@ class ShardDataModule(pl.LightningDataModule):
         trainer, loops = self._trainer(), checkpoint["loops"]["fit_loop"]
         if trainer.limit_train_batches != 1.0:  # an epoch cut short on purpose is over where Lightning says so
             return
-        if groups_done < self._plan(epoch).num_groups:
+        if groups_done < self._epochs.planned(epoch, self.quarantine)[0].num_groups:
             rewind_loops(loops, epoch, groups_done, trainer.accumulate_grad_batches)
         else:
             rescale_batches(loops, groups_done, trainer.accumulate_grad_batches)
-
-    def _plan(self, epoch: int) -> EpochPlan:
-        """The plan of an epoch; the last one is kept, since Lightning asks for it more than once."""
-        if self._planned is None or self._planned[0] != epoch:
-            training = self._training
-            plan = plan_epoch(training.num_frames, training.num_symbols, self.plan_settings, epoch)
-            self._planned = (epoch, plan)
-        return self._planned[1]
-
-    def _other_plan(self, state: PlanState) -> IdentityError:
-        mine = self.plan_settings.to_dict()
-        differing = {name: (state.plan_settings.get(name), value) for name, value in mine.items()}
-        differing = {name: pair for name, pair in differing.items() if pair[0] != pair[1]}
-        flags = " ".join(
-            f"--data.{'group_size' if name == 'ranks' else name} {old}" for name, (old, _) in differing.items()
-        )
-        if "ranks" in differing:
-            wanted = accumulations(int(state.plan_settings["ranks"] or 1), self._trainer().world_size)
-            flags += f" --trainer.accumulate_grad_batches {wanted}"
-        told = "; ".join(f"{name} was {old}, is {new}" for name, (old, new) in differing.items())
-        return IdentityError(
-            f"the checkpoint's epoch plan has other settings: {told or 'made by another version'}",
-            hint=f"add {flags}" if flags else "resume with the version of voxloom that wrote it",
-        )
 
     def _loader(self, sampler: RankSampler) -> EpochLoader:
         return EpochLoader(

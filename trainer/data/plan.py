@@ -107,7 +107,7 @@ def iter_windows(
     groups_before = 0
     for window in windows(epoch_input):
         num_groups = window.cut.num_groups + (window.is_last and window.cut.num_rows < len(window.keys))
-        if groups_before and groups_before + num_groups <= groups_done:
+        if groups_before + num_groups <= groups_done:
             empty = np.zeros(num_groups + 1, np.int64)
             yield EpochPlan(order=np.empty(0, np.uint32), batch_offsets=empty[:1], group_offsets=empty)
         else:

@@ -10,6 +10,7 @@ from trainer.data.dataset import ShardDataset
 from trainer.data.loader import EpochLoader
 from trainer.data.module import ShardDataModule
 from trainer.data.plan import PlanSettings, plan_epoch
+from trainer.data.planned import WholeEpoch
 from trainer.data.sampler import BatchRequest, RankSampler
 from trainer.data.selection import select
 
@@ -52,7 +53,7 @@ def test_the_order_does_not_depend_on_the_number_of_workers(tmp_path):
     plan = plan_epoch(selection.num_frames, selection.num_symbols, PlanSettings(max_frames=150), 0)
 
     def batches(num_workers):
-        sampler = RankSampler(plan, selection, rank=0, world_size=1, group_size=1)
+        sampler = RankSampler(WholeEpoch(plan), selection, rank=0, world_size=1, group_size=1)
         return list(EpochLoader(ShardDataset(shards), sampler, num_workers=num_workers, pin_memory=False))
 
     here, there = batches(0), batches(2)

@@ -1,0 +1,79 @@
+"""An epoch's plan as a rank walks through it: in memory as a whole, or one window after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.data.plan import EpochPlan, count_groups, iter_windows
+from trainer.data.windows import EpochInput, block_windows
+
+
+class PlannedEpoch(Protocol):
+    """The step groups of an epoch."""
+
+    @property
+    def num_groups(self) -> int:
+        """Optimizer steps of the epoch."""
+
+    def windows(self, groups_done: int) -> Iterator[tuple[int, EpochPlan]]:
+        """(number of the window, plan) of each window; of those that lie wholly in the groups done, only the number of
+        groups counts.
+        """
+
+    def blocks(self, window: int) -> NDArray[np.int64]:
+        """Blocks of rows that a window adds; empty where there are no more windows, or no blocks."""
+
+
+class WholeEpoch:
+    """A plan that is in memory."""
+
+    def __init__(self, plan: EpochPlan) -> None:
+        self.plan = plan
+
+    @property
+    def num_groups(self) -> int:
+        """Optimizer steps of the epoch."""
+        return self.plan.num_groups
+
+    def windows(self, groups_done: int) -> Iterator[tuple[int, EpochPlan]]:  # noqa: ARG002
+        """The plan, as one window."""
+        yield 0, self.plan
+
+    def blocks(self, window: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """None."""
+        return np.empty(0, np.int64)
+
+
+class WindowedEpoch:
+    """A plan that is made one window after the other; 100 M utterances are counted in 4 s, and planned in as many."""
+
+    def __init__(self, epoch_input: EpochInput) -> None:
+        self.input = epoch_input
+
+    @cached_property
+    def num_groups(self) -> int:
+        """Optimizer steps of the epoch."""
+        given = self.input
+        return count_groups(given.num_frames, given.num_symbols, given.settings, given.epoch, given.block_offsets)
+
+    def windows(self, groups_done: int) -> Iterator[tuple[int, EpochPlan]]:
+        """The plans of the windows."""
+        given = self.input
+        yield from enumerate(
+            iter_windows(
+                given.num_frames, given.num_symbols, given.settings, given.epoch, given.block_offsets, groups_done
+            )
+        )
+
+    @cached_property
+    def _blocks(self) -> list[NDArray[np.int64]]:
+        return block_windows(self.input)
+
+    def blocks(self, window: int) -> NDArray[np.int64]:
+        """Blocks of a window, in the order in which they were drawn."""
+        return self._blocks[window] if window < len(self._blocks) else np.empty(0, np.int64)
