@@ -144,10 +144,10 @@ def ingest(
 )
 @click.option(
     "--mel-dtype",
-    type=click.Choice(["float32", "float16"]),
+    type=click.Choice(["float32", "float16", "none"]),
     default="float32",
     show_default=True,
-    help="Numbers of the stored mels.",
+    help="Numbers of the stored mels; none stores no mels, and training computes them from the recordings.",
 )
 @click.option("--shard-size", type=Size(), default="256M", show_default=True, help="Largest shard: bytes, or 256M, 1G.")
 @WORKERS

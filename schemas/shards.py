@@ -13,7 +13,7 @@ from schemas.features import FeatureSpec, MelStatistics
 from schemas.symbols import SymbolTable
 
 ShardFormat = Literal["webdataset", "parquet"]
-MelDtype = Literal["float32", "float16"]
+MelDtype = Literal["float32", "float16", "none"]
 
 
 class ShardInfo(FileInfo):
@@ -38,7 +38,9 @@ class ShardManifest(VersionedFile):
     format: Literal["voxloom-shards"] = Field("voxloom-shards", description="what this file is")
     version: Literal[1] = Field(1, description="version of the format")
     container: ShardFormat = Field(description="how the utterances are stored")
-    mel_dtype: MelDtype = Field(description="number format of the stored mels")
+    mel_dtype: MelDtype = Field(
+        description="number format of the stored mels; none where they are computed from the recording"
+    )
     feature_spec: FeatureSpec = Field(description="what the mels are")
     symbols: SymbolTable = Field(description="the symbol table")
     symbols_sha256: str = Field(description="fingerprint of the symbol table")
@@ -54,7 +56,7 @@ class ShardManifest(VersionedFile):
 
 
 MEMBERS: tuple[str, str, str] = ("json", "flac", "mel.npy")
-"""Members of a sample in a tar, in this order, side by side."""
+"""Members of a sample in a tar, in this order, side by side; no mel where `mel_dtype` is none."""
 
 INDEX_SCHEMA = pa.schema(
     [
@@ -92,7 +94,7 @@ SHARD_PARQUET_SCHEMA = pa.schema(
         pa.field("flac", pa.binary(), nullable=False),
         pa.field(
             "mel", pa.binary(), nullable=False
-        ),  # C order [num_mels, num_frames], the manifest's mel_dtype, little-endian
+        ),  # C order [num_mels, num_frames], the manifest's mel_dtype, little-endian; empty where that is none
         pa.field("num_frames", pa.uint32(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
         pa.field("phonemes", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),

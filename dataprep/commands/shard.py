@@ -49,7 +49,7 @@ def shard_options(container: str, preset: str, mel_dtype: str, shard_size_bytes:
     if preset not in PRESETS:
         raise UsageError(f"no preset {preset!r}", hint="there are: " + ", ".join(PRESETS))
     formats: dict[str, ShardFormat] = {"webdataset": "webdataset", "parquet": "parquet"}
-    dtypes: dict[str, MelDtype] = {"float32": "float32", "float16": "float16"}
+    dtypes: dict[str, MelDtype] = {"float32": "float32", "float16": "float16", "none": "none"}
     return ShardOptions(
         container=formats[container],
         spec=PRESETS[preset],
@@ -164,7 +164,7 @@ def _sizes(table: pa.Table, options: ShardOptions) -> NDArray[np.int64]:
     flac_bytes = table.column("num_audio_bytes").to_numpy()
     mel_bytes = [npy_size(options.spec.num_mels, number, options.mel_dtype) for number in frames]
     triples = zip(json_bytes.tolist(), flac_bytes.tolist(), mel_bytes, strict=True)
-    return np.array([sum(member_size(size) for size in triple) for triple in triples], dtype=np.int64)
+    return np.array([sum(member_size(size) for size in triple if size) for triple in triples], dtype=np.int64)
 
 
 def _write_manifest(

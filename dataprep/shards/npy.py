@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,9 @@ NPY_HEADER_BYTES = 128
 
 
 def npy_size(num_mels: int, num_frames: int, dtype: MelDtype) -> int:
-    """Bytes of the `.npy` file of a mel `[num_mels, num_frames]`."""
+    """Bytes of the `.npy` file of a mel `[num_mels, num_frames]`; none where it is not stored."""
+    if dtype == "none":
+        return 0
     return NPY_HEADER_BYTES + num_mels * num_frames * np.dtype(dtype).itemsize
 
 
@@ -30,10 +33,15 @@ def encode_npy(mel: NDArray[np.float32], dtype: MelDtype) -> bytes:
     return content
 
 
-def decode_mel(
-    content: bytes, num_mels: int, num_frames: int, dtype: MelDtype, *, header_bytes: int
-) -> NDArray[np.float32]:
-    """The mel, float32 `[num_mels, num_frames]`, of bytes with a header of known length.
+def encode_mel(mel: NDArray[np.float32], dtype: MelDtype) -> bytes:
+    """The numbers of `mel` `[num_mels, num_frames]` in `dtype`, little-endian, C order."""
+    return np.ascontiguousarray(mel, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
+
+
+def view_mel(
+    content: bytes | memoryview, num_mels: int, num_frames: int, dtype: MelDtype, *, header_bytes: int
+) -> NDArray[np.floating[Any]]:
+    """The mel `[num_mels, num_frames]` in `dtype`, without a copy, of bytes with a header of known length.
 
     Raises:
         FormatError: the size is not what the index says.
@@ -42,4 +50,4 @@ def decode_mel(
     if len(content) != expected:
         raise FormatError(f"a mel of {num_mels} x {num_frames} {dtype} takes {expected} bytes, found {len(content)}")
     flat = np.frombuffer(content, dtype=np.dtype(dtype).newbyteorder("<"), offset=header_bytes)
-    return flat.reshape(num_mels, num_frames).astype(np.float32)
+    return flat.reshape(num_mels, num_frames)

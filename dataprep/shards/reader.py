@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import zlib
-from collections import OrderedDict
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep.shards.atomic import file_sha256
+from dataprep.shards.files import ShardFiles
 from dataprep.shards.index import map_index, number_column
-from dataprep.shards.npy import NPY_HEADER_BYTES, decode_mel
-from schemas.errors import FormatError
+from dataprep.shards.members import Content, Loaded, MemberColumns, Wanted, read_members, wanted
+from dataprep.shards.npy import NPY_HEADER_BYTES, view_mel
+from dataprep.shards.storage import FolderStorage, Storage
+from schemas.errors import AudioError, FormatError
 from schemas.sample import SampleInfo
 from schemas.shards import ShardManifest
 from schemas.utterance import SPLITS, Split
 
 MANIFEST_NAME = "shards.json"
-_MAX_OPEN_FILES = 64
+_HASHED_BYTES = 2**30
+"""An index up to this size is hashed when it is opened: 0.3 s. Of a larger one only size and rows are compared."""
 _DAMAGED = "run `dataprep validate` on the folder to see what else is damaged, then `dataprep shard` again"
 
 
@@ -40,11 +41,23 @@ class IndexColumns:
     shard: NDArray[np.uint32]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSample:
+    """An utterance as training reads it."""
+
+    phoneme_ids: NDArray[np.int64]
+    """Symbol ids `[L]`."""
+    mel: NDArray[np.floating[Any]] | None
+    """Natural-log mel `[num_mels, T]` as stored, float32 or float16, not to be written to; None where not asked for."""
+    samples: NDArray[np.float32] | None
+    """The recording `[num_samples]`; None where not asked for."""
+
+
 class ShardSet:
     """A shard set, opened.
 
     Files are opened when first read, in the process that reads, and at most 64 at a time; a copy that was pickled or
-    forked opens its own.
+    forked opens its own. An index of over 1 GiB is not hashed here: `dataprep validate` does that.
 
     Args:
         folder: the folder with `shards.json`.
@@ -55,12 +68,16 @@ class ShardSet:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.storage: Storage = FolderStorage(folder)
         self.manifest = ShardManifest.read(folder / MANIFEST_NAME)
         self._check_index()
         self._open()
 
     def _check_index(self) -> None:
-        path, stated = self.folder / self.manifest.index.name, self.manifest.index.sha256
+        info = self.manifest.index
+        path, stated = self.folder / info.name, info.sha256
+        if path.is_file() and path.stat().st_size == info.bytes > _HASHED_BYTES:
+            return
         found = file_sha256(path) if path.is_file() else "nothing"
         if found != stated:
             raise FormatError(
@@ -78,15 +95,14 @@ class ShardSet:
                 hint=_DAMAGED,
                 path=path,
             )
-        self._files: OrderedDict[int, int | pq.ParquetFile] = OrderedDict()
-        self._row_group: tuple[int, int, pa.Table] | None = None
-        self._pid = os.getpid()
+        self._files = ShardFiles(self.storage, self.manifest.shards)
+        self._numbers: dict[str, NDArray[Any]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"folder": self.folder, "manifest": self.manifest}
+        return {"folder": self.folder, "storage": self.storage, "manifest": self.manifest}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.folder, self.manifest = state["folder"], state["manifest"]
+        self.folder, self.storage, self.manifest = state["folder"], state["storage"], state["manifest"]
         self._open()
 
     def __len__(self) -> int:
@@ -101,12 +117,17 @@ class ShardSet:
     def columns(self) -> IndexColumns:
         """The columns that planning needs, without a copy."""
         names = ("frames", "symbols", "samples", "split", "language", "speaker", "shard")
-        arrays: dict[str, Any] = {name: number_column(self.table, name) for name in names}
-        return IndexColumns(**arrays)
+        return IndexColumns(**{name: self._column(name) for name in names})
+
+    def _column(self, name: str) -> NDArray[Any]:
+        """A number column, or the codes of a dictionary column, without a copy."""
+        if name not in self._numbers:
+            self._numbers[name] = number_column(self.table, name)
+        return self._numbers[name]
 
     def rows_of(self, split: Split) -> NDArray[np.int64]:
         """Rows of a split, int64 `[num_rows]`, in the order of the index."""
-        return np.flatnonzero(number_column(self.table, "split") == SPLITS.index(split)).astype(np.int64)
+        return np.flatnonzero(self._column("split") == SPLITS.index(split)).astype(np.int64)
 
     def key(self, row: int) -> str:
         """Key of the utterance in a row."""
@@ -114,8 +135,7 @@ class ShardSet:
 
     def value(self, name: str, row: int) -> int:
         """A number of the index."""
-        scalar = self.table.column(name)[row]
-        return int(scalar.as_py())
+        return int(self._column(name)[row])
 
     def text(self, name: str, row: int) -> str:
         """A word of the index: split, language or speaker."""
@@ -126,19 +146,15 @@ class ShardSet:
         return SampleInfo.model_validate_json(self.read_member("json", row))
 
     def read_mel(self, row: int) -> NDArray[np.float32]:
-        """Natural-log mel, float32 `[num_mels, num_frames]`. Raises FormatError as `read_member` does."""
-        header = NPY_HEADER_BYTES if self.manifest.container == "webdataset" else 0
-        return decode_mel(
-            self.read_member("mel", row), self.manifest.feature_spec.num_mels, self.value("frames", row),
-            self.manifest.mel_dtype, header_bytes=header,
-        )  # fmt: skip
+        """Natural-log mel, float32 `[num_mels, num_frames]`, computed from the recording where none is stored.
+
+        Raises FormatError as `read_member` does.
+        """
+        return np.array(self._mel(self.read_member(self._mel_source, row), row), dtype=np.float32)
 
     def read_audio(self, row: int) -> NDArray[np.float32]:
         """The recording, float32 `[num_samples]`. Raises FormatError where the bytes are not those indexed."""
-        from dataprep.audio import decode_flac
-
-        samples: NDArray[np.float32] = decode_flac(self.read_member("flac", row)).samples
-        return samples
+        return _samples(self.read_member("flac", row))
 
     def read_member(self, member: str, row: int) -> bytes:
         """Bytes of the member `json`, `flac` or `mel` of an utterance, checked against the index.
@@ -146,49 +162,87 @@ class ShardSet:
         Raises:
             FormatError: the shard is missing or ends early, or the checksum differs; names shard and key.
         """
-        shard = self.value("shard", row)
-        path = self.folder / self.manifest.shards[shard].name
+        content = self._contents((member,), np.array([row]))[0]
+        if isinstance(content, FormatError):
+            raise content
+        return bytes(content)
+
+    def read_batch(
+        self, rows: NDArray[np.int64], *, mel: bool = True, audio: bool = False
+    ) -> list[LoadedSample | FormatError]:
+        """Utterances in the order of `rows`; in the place of one that cannot be read, its error.
+
+        Members are read in the order in which they lie in the shards, neighbours at once, and none that was not asked
+        for.
+
+        Raises:
+            MachineError: the shards cannot be reached.
+        """
+        members = ["json"]
+        if audio or (mel and self._mel_source == "flac"):
+            members.append("flac")
+        if mel and self._mel_source == "mel":
+            members.append("mel")
+        contents = self._contents(members, rows)
+        return [
+            self._sample(row, dict(zip(members, contents[place :: len(rows)], strict=True)), mel=mel, audio=audio)
+            for place, row in enumerate(rows.tolist())
+        ]
+
+    @property
+    def _mel_source(self) -> str:
+        return "flac" if self.manifest.mel_dtype == "none" else "mel"
+
+    def _sample(self, row: int, members: dict[str, Loaded], *, mel: bool, audio: bool) -> LoadedSample | FormatError:
+        for content in members.values():
+            if isinstance(content, FormatError):
+                return content
+        whole = cast("dict[str, Content]", members)
         try:
-            content = self._read(member, row, shard)
-        except (OSError, pa.ArrowInvalid, IndexError) as error:
-            raise FormatError(f"{self.key(row)}.{member} cannot be read: {error}", hint=_DAMAGED, path=path) from error
-        if zlib.crc32(content) != self.value(f"{member}_crc32", row):
-            raise FormatError(
-                f"{self.key(row)}.{member} differs from its checksum in the index", hint=_DAMAGED, path=path
+            ids = np.array(json.loads(bytes(whole["json"]))["phoneme_ids"], dtype=np.int64)
+            return LoadedSample(
+                phoneme_ids=ids,
+                mel=self._mel(whole[self._mel_source], row) if mel else None,
+                samples=_samples(whole["flac"]) if audio else None,
             )
-        return content
+        except (FormatError, AudioError) as error:
+            return self._fault("flac" if isinstance(error, AudioError) else "mel", row, error.message)
+        except (ValueError, KeyError, TypeError) as error:  # JSON that is whole but not ours
+            return self._fault("json", row, f"is not what `dataprep shard` writes: {error}")
 
-    def _read(self, member: str, row: int, shard: int) -> bytes:
-        file = self._file(shard)
-        if isinstance(file, int):
-            return os.pread(file, self.value(f"{member}_size", row), self.value(f"{member}_offset", row))
-        group = self.value("row_group", row)
-        if self._row_group is None or self._row_group[:2] != (shard, group):
-            self._row_group = (shard, group, file.read_row_group(group, columns=["json", "flac", "mel"]))
-        content: bytes = self._row_group[2].column(member)[self.value("row", row)].as_py()
-        return content
+    def _mel(self, content: Content, row: int) -> NDArray[np.floating[Any]]:
+        manifest, num_frames = self.manifest, self.value("frames", row)
+        if manifest.mel_dtype == "none":
+            from dataprep.features.mel import log_mel
 
-    def _file(self, shard: int) -> int | pq.ParquetFile:
-        if self._pid != os.getpid():
-            self._files, self._row_group, self._pid = OrderedDict(), None, os.getpid()
-        if shard not in self._files:
-            if len(self._files) >= _MAX_OPEN_FILES:
-                self._close(self._files.popitem(last=False)[1])
-            path = self.folder / self.manifest.shards[shard].name
-            tar = self.manifest.container == "webdataset"
-            self._files[shard] = os.open(path, os.O_RDONLY) if tar else pq.ParquetFile(path)
-        self._files.move_to_end(shard)
-        return self._files[shard]
+            return log_mel(_samples(content), manifest.feature_spec)
+        header = NPY_HEADER_BYTES if manifest.container == "webdataset" else 0
+        return view_mel(content, manifest.feature_spec.num_mels, num_frames, manifest.mel_dtype, header_bytes=header)
 
-    @staticmethod
-    def _close(file: int | pq.ParquetFile) -> None:
-        if isinstance(file, int):
-            os.close(file)
-        else:
-            file.close()
+    def _contents(self, members: Sequence[str], rows: NDArray[np.int64]) -> list[Loaded]:
+        """Contents of each member of each row, member by member."""
+        is_tar = self.manifest.container == "webdataset"
+        items: list[Wanted] = []
+        for member in members:
+            names = (f"{member}_offset", f"{member}_size") if is_tar else ("row_group", "row")
+            columns = MemberColumns(*(self._column(name) for name in (*names, f"{member}_crc32")))
+            items += wanted(member, rows, self._column("shard"), columns, len(items))
+        loaded = read_members(
+            self._files, items, is_tar=is_tar, fault=lambda at, what: self._fault(at.member, at.row, what)
+        )
+        return [loaded[place] for place in range(len(items))]
+
+    def _fault(self, member: str, row: int, what: str) -> FormatError:
+        path = self.folder / self.manifest.shards[self.value("shard", row)].name
+        return FormatError(f"{self.key(row)}.{member} {what}", hint=_DAMAGED, path=path)
 
     def close(self) -> None:
         """Closes what is open; reading opens it again."""
-        while self._files:
-            self._close(self._files.popitem()[1])
-        self._row_group = None
+        self._files.close()
+
+
+def _samples(flac: Content) -> NDArray[np.float32]:
+    from dataprep.audio import decode_flac
+
+    samples: NDArray[np.float32] = decode_flac(bytes(flac)).samples
+    return samples

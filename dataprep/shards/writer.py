@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep.shards.atomic import atomic_file
-from dataprep.shards.npy import encode_npy
+from dataprep.shards.npy import encode_mel, encode_npy
 from dataprep.shards.tar import TarWriter
 from schemas.sample import SampleInfo
 from schemas.shards import MEMBERS, SHARD_PARQUET_SCHEMA, MelDtype, ShardFormat
@@ -70,11 +70,14 @@ def _write_tar(path: Path, samples: Iterable[Sample], dtype: MelDtype) -> list[P
     with atomic_file(path) as handle:
         tar = TarWriter(handle)
         for row, sample in enumerate(samples):
-            contents = (sample.info.canonical_json(), sample.flac, encode_npy(sample.mel, dtype))
-            json_, flac, mel = (
+            contents = [sample.info.canonical_json(), sample.flac]
+            if dtype != "none":
+                contents.append(encode_npy(sample.mel, dtype))
+            written = [
                 _member(content, tar.add(f"{sample.key}.{suffix}", content))
-                for suffix, content in zip(MEMBERS, contents, strict=True)
-            )
+                for suffix, content in zip(MEMBERS, contents, strict=False)
+            ]
+            json_, flac, mel = [*written, _member(b"", 0)][:3]
             placed.append(Placed(row_group=0, row=row, json=json_, flac=flac, mel=mel))
         tar.finish()
     return placed
@@ -92,7 +95,7 @@ def _write_parquet(path: Path, samples: Iterable[Sample], dtype: MelDtype) -> li
         )
         for sample in samples:
             content = sample.info.canonical_json()
-            mel = np.ascontiguousarray(sample.mel, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
+            mel = b"" if dtype == "none" else encode_mel(sample.mel, dtype)
             members = (_member(content, 0), _member(sample.flac, 0), _member(mel, 0))
             number, row = divmod(len(placed), PARQUET_ROW_GROUP_ROWS)
             placed.append(Placed(row_group=number, row=row, json=members[0], flac=members[1], mel=members[2]))

@@ -82,11 +82,11 @@ def _check_members(check: ShardCheck) -> list[Finding]:
     shards, name = check.shards, check.info.name
     with tarfile.open(shards.folder / name) as tar:
         found = [(member.name, member.offset_data, member.size) for member in tar]
-    short = ("json", "flac", "mel")
+    short = ("json", "flac") if shards.manifest.mel_dtype == "none" else ("json", "flac", "mel")
     expected = [
         (f"{shards.key(row)}.{member}", shards.value(f"{column}_offset", row), shards.value(f"{column}_size", row))
         for row in check.rows
-        for member, column in zip(MEMBERS, short, strict=True)
+        for member, column in zip(MEMBERS, short, strict=False)
     ]
     if found == expected:
         return []

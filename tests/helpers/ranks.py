@@ -12,6 +12,7 @@ import torch
 
 from tests.helpers.runs import Saver, fit
 from trainer.data.module import ShardDataModule
+from trainer.quarantine import Quarantine
 
 GROUP_SIZE = 3
 MAX_FRAMES = 80
@@ -33,7 +34,7 @@ def run(shards, out, num_ranks, *, ckpt_path=None):
     gradients = Gradients()
     recorded = fit(
         shards,
-        callbacks=[gradients, Saver(out)],
+        callbacks=[Quarantine(out), gradients, Saver(out)],
         ckpt_path=ckpt_path,
         data=ShardDataModule(str(shards), max_frames=MAX_FRAMES, group_size=GROUP_SIZE, num_workers=0),
         devices=num_ranks,

@@ -24,8 +24,8 @@ class Broken(VoiceModule):
         super().__init__(SMALL, warmup_steps=4, **options)
         self.steps, self.added = steps, added
 
-    def _losses(self, batch, seeds, weights=None):
-        losses = super()._losses(batch, seeds, weights)
+    def losses(self, batch, generator, weights=None):
+        losses = super().losses(batch, generator, weights)
         if weights is None and self.global_step in self.steps:
             return dataclasses.replace(losses, total=losses.total + self.added)
         return losses

@@ -20,6 +20,8 @@ class BadSample:
     """Its key."""
     message: str
     """What is wrong with it, in one line that names the shard."""
+    place: int
+    """Place in what the epoch's plan was made from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

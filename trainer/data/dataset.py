@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,10 +13,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from dataprep.shards.reader import IndexColumns, ShardSet
+from dataprep.shards.reader import IndexColumns, LoadedSample, ShardSet
 from schemas.errors import VoxloomError
-from trainer.data.batch import Batch
+from trainer.data.batch import BadSample, Batch
 from trainer.data.sampler import BatchRequest
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An utterance that was read, and what the request says of it."""
+
+    row: int
+    place: int
+    weight: float
+    sample: LoadedSample
 
 
 class ShardDataset(Dataset[Batch | VoxloomError]):
@@ -44,54 +55,77 @@ class ShardDataset(Dataset[Batch | VoxloomError]):
             return error
 
     def read(self, request: BatchRequest) -> Batch:
-        """The requested micro-batch, on the CPU. Raises FormatError where a shard is damaged."""
+        """The requested micro-batch, on the CPU.
+
+        What cannot be read is left out and listed in `bad`. Where nothing is left, or nothing was asked for, a made-up
+        utterance of weight zero stands in, so that the rank takes part in all that ranks share.
+
+        Raises:
+            MachineError: the shards cannot be reached.
+        """
         rows = request.rows.tolist()
-        if not rows:
-            return _filler(request, self.shards.manifest.feature_spec.num_mels)
-        infos = [self.shards.read_info(row) for row in rows]
-        mels = [self.shards.read_mel(row) for row in rows]
-        ids = [np.array(info.phoneme_ids, np.int64) for info in infos]
+        places = [-1] * len(rows) if request.places is None else request.places.tolist()
+        good: list[_Read] = []
+        bad: list[BadSample] = []
+        for row, place, weight, sample in zip(
+            rows, places, request.weights.tolist(), self.shards.read_batch(request.rows), strict=True
+        ):
+            if isinstance(sample, LoadedSample):
+                good.append(_Read(row, place, weight, sample))
+            else:
+                bad.append(BadSample(row=row, key=self.shards.key(row), message=str(sample), place=place))
+        if not good:
+            return self._made_up(request, tuple(bad))
+        return self._batch(request, good, tuple(bad))
+
+    def _batch(self, request: BatchRequest, good: Sequence[_Read], bad: tuple[BadSample, ...]) -> Batch:
+        ids = [item.sample.phoneme_ids for item in good]
+        mels = [item.sample.mel for item in good if item.sample.mel is not None]
+        rows = [item.row for item in good]
         return Batch(
             keys=tuple(self.shards.key(row) for row in rows),
             symbol_ids=pad_last(ids, torch.int64),
             symbol_lengths=torch.tensor([len(symbols) for symbols in ids], dtype=torch.int64),
             mels=pad_last(mels, torch.float32),
             mel_lengths=torch.tensor([mel.shape[-1] for mel in mels], dtype=torch.int64),
-            speakers=torch.from_numpy(self._columns.speaker[request.rows].astype(np.int64)),
-            weights=torch.from_numpy(request.weights.copy()),
+            speakers=torch.from_numpy(self._columns.speaker[rows].astype(np.int64)),
+            weights=torch.tensor([item.weight for item in good], dtype=torch.float32),
             group_frames=float(request.group_frames),
             group_symbols=float(request.group_symbols),
             num_slots=request.num_slots,
             epoch=request.epoch,
             group=request.group,
-            places=() if request.places is None else tuple(request.places.tolist()),
+            places=tuple(item.place for item in good),
+            bad=bad,
         )
 
-
-def _filler(request: BatchRequest, num_mels: int) -> Batch:
-    """A made-up utterance of weight zero, for a rank with nothing to compute: it takes part in all that is shared."""
-    return Batch(
-        keys=("",),
-        symbol_ids=torch.ones(1, 1, dtype=torch.int64),
-        symbol_lengths=torch.ones(1, dtype=torch.int64),
-        mels=torch.zeros(1, num_mels, 3),
-        mel_lengths=torch.full((1,), 3, dtype=torch.int64),
-        speakers=torch.zeros(1, dtype=torch.int64),
-        weights=torch.zeros(1),
-        group_frames=float(request.group_frames),
-        group_symbols=float(request.group_symbols),
-        num_slots=request.num_slots,
-        epoch=request.epoch,
-        group=request.group,
-        places=(-1,),
-    )
+    def _made_up(self, request: BatchRequest, bad: tuple[BadSample, ...]) -> Batch:
+        num_mels = self.shards.manifest.feature_spec.num_mels
+        return Batch(
+            keys=("",),
+            symbol_ids=torch.ones(1, 1, dtype=torch.int64),
+            symbol_lengths=torch.ones(1, dtype=torch.int64),
+            mels=torch.zeros(1, num_mels, 3),
+            mel_lengths=torch.full((1,), 3, dtype=torch.int64),
+            speakers=torch.zeros(1, dtype=torch.int64),
+            weights=torch.zeros(1),
+            group_frames=float(request.group_frames),
+            group_symbols=float(request.group_symbols),
+            num_slots=request.num_slots,
+            epoch=request.epoch,
+            group=request.group,
+            places=(-1,),
+            bad=bad,
+        )
 
 
 def pad_last(arrays: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
     """The arrays `[..., length]` as one tensor `[B, ..., longest]`, zeros at the end."""
-    padded = torch.zeros(len(arrays), *arrays[0].shape[:-1], max(array.shape[-1] for array in arrays), dtype=dtype)
+    padded = torch.empty(len(arrays), *arrays[0].shape[:-1], max(array.shape[-1] for array in arrays), dtype=dtype)
+    values = padded.numpy()
     for place, array in enumerate(arrays):
-        padded[place, ..., : array.shape[-1]] = torch.from_numpy(np.ascontiguousarray(array))
+        values[place, ..., : array.shape[-1]] = array
+        values[place, ..., array.shape[-1] :] = 0
     return padded
 
 

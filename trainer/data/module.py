@@ -113,6 +113,11 @@ class ShardDataModule(pl.LightningDataModule):
             raise UsageError("data: " + "; ".join(wrong), hint="change the value")
         return settings
 
+    @property
+    def location(self) -> str:
+        """The shard set, for messages."""
+        return str(self.folder)
+
     def setup(self, stage: str) -> None:
         """Opens the shard set and fixes the size of the step groups.
 
@@ -244,7 +249,7 @@ class ShardDataModule(pl.LightningDataModule):
         if self.reset_data:
             self._resume = (state.epoch + (state.groups_done > 0), 0)
             return
-        require_same_data(state, self.shard_set.index_sha256, str(self.folder))
+        require_same_data(state, self.shard_set.index_sha256, self.location)
         self.plan_settings = resumed_settings(state, self.plan_settings, self.group_size)
         trainer.accumulate_grad_batches = accumulations(self.plan_settings.ranks, trainer.world_size)
         self._epochs, self.quarantine = self._new_epochs(), state.quarantine

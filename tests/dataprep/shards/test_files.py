@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dataprep.shards.atomic import atomic_file, sweep, write_atomic
 from dataprep.shards.keys import sample_key
-from dataprep.shards.npy import NPY_HEADER_BYTES, decode_mel, encode_npy
+from dataprep.shards.npy import NPY_HEADER_BYTES, encode_npy, view_mel
 from dataprep.shards.tar import TarWriter
 from schemas.errors import FormatError, UsageError
 
@@ -77,10 +77,10 @@ def test_mel_bytes_are_a_npy_file_and_come_back(num_mels, num_frames, dtype):
     stored = np.load(io.BytesIO(content), allow_pickle=False)
     assert stored.dtype == np.dtype(dtype)
     np.testing.assert_array_equal(stored, mel.astype(dtype))
-    ours = decode_mel(content, num_mels, num_frames, dtype, header_bytes=NPY_HEADER_BYTES)
+    ours = view_mel(content, num_mels, num_frames, dtype, header_bytes=NPY_HEADER_BYTES)
     np.testing.assert_array_equal(ours, stored.astype(np.float32))
     with pytest.raises(FormatError, match="bytes"):
-        decode_mel(content[:-1], num_mels, num_frames, dtype, header_bytes=NPY_HEADER_BYTES)
+        view_mel(content[:-1], num_mels, num_frames, dtype, header_bytes=NPY_HEADER_BYTES)
 
 
 @given(st.lists(st.text(max_size=120), unique=True, max_size=50))

@@ -1,0 +1,89 @@
+"""The open files of a shard set: a bounded number, each opened by the process that reads it."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataprep.shards.storage import Storage
+from schemas.shards import ShardInfo
+
+MAX_OPEN_FILES = 64
+_MAX_ROW_GROUPS = 8
+"""Row groups kept: a batch is read row group by row group, and its neighbour may want the last ones again."""
+
+
+class ShardFiles:
+    """Opens shards when they are first read, at most 64 at a time; a forked copy opens its own.
+
+    Args:
+        storage: where they lie.
+        shards: what the manifest says of each, by number.
+    """
+
+    def __init__(self, storage: Storage, shards: Sequence[ShardInfo]) -> None:
+        self._storage, self._shards = storage, shards
+        self._start()
+
+    def _start(self) -> None:
+        self._open: OrderedDict[int, int | pq.ParquetFile] = OrderedDict()
+        self._row_groups: OrderedDict[tuple[int, int, tuple[str, ...]], pa.Table] = OrderedDict()
+        self._pid = os.getpid()
+
+    def read_span(self, shard: int, offset: int, num_bytes: int) -> bytes:
+        """Bytes of a tar; fewer where it ends before.
+
+        Raises:
+            OSError: it cannot be opened or read.
+            FormatError, MachineError: as `Storage` raises them.
+        """
+        info = self._shards[shard]
+        part = self._storage.read_range(info.name, offset, num_bytes)
+        if part is not None:
+            return part
+        file = self._file(shard)
+        assert isinstance(file, int)
+        return os.pread(file, num_bytes, offset)
+
+    def row_group(self, shard: int, group: int, columns: tuple[str, ...]) -> pa.Table:
+        """A row group of a Parquet shard. Raises OSError, pyarrow.ArrowInvalid, FormatError or MachineError."""
+        file = self._file(shard)
+        wanted = (shard, group, columns)
+        if wanted not in self._row_groups:
+            if len(self._row_groups) >= _MAX_ROW_GROUPS:
+                self._row_groups.popitem(last=False)
+            assert isinstance(file, pq.ParquetFile)
+            self._row_groups[wanted] = file.read_row_group(group, columns=list(columns), use_threads=False)
+        self._row_groups.move_to_end(wanted)
+        return self._row_groups[wanted]
+
+    def _file(self, shard: int) -> int | pq.ParquetFile:
+        if self._pid != os.getpid():
+            self._start()
+        if shard not in self._open:
+            if len(self._open) >= MAX_OPEN_FILES:
+                _close(self._open.popitem(last=False)[1])
+            info = self._shards[shard]
+            path = self._storage.local_file(info.name, info.bytes)
+            is_tar = info.name.endswith(".tar")
+            path.stat()  # pyarrow's own error has no reason to show
+            self._open[shard] = os.open(path, os.O_RDONLY) if is_tar else pq.ParquetFile(path)
+        self._open.move_to_end(shard)
+        return self._open[shard]
+
+    def close(self) -> None:
+        """Closes what is open; reading opens it again."""
+        while self._open:
+            _close(self._open.popitem()[1])
+        self._row_groups.clear()
+
+
+def _close(file: int | pq.ParquetFile) -> None:
+    if isinstance(file, int):
+        os.close(file)
+    else:
+        file.close()
