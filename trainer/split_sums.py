@@ -1,4 +1,4 @@
-"""`SplitSums`: the losses of a whole split, added up utterance by utterance, so that batches and ranks do not matter."""
+"""`SplitSums`: losses of a whole split, added up utterance by utterance: batches and ranks do not matter."""
 
 from __future__ import annotations
 
