@@ -23,6 +23,7 @@ from trainer.commands.trainer_options import require_sensible_trainer
 from trainer.data.module import ShardDataModule
 from trainer.lit import VoiceModule
 from trainer.progress import RunProgress
+from trainer.quarantine import Quarantine
 from trainer.synth.checkpoint import read_checkpoint, require_resumable
 
 _NOISE = (
@@ -58,6 +59,7 @@ class VoiceCLI(LightningCLI):
             args=args,
             trainer_defaults={
                 "callbacks": [
+                    Quarantine(run),
                     InterruptStop(),
                     SampleWriter(),
                     best_checkpoint(checkpoints),

@@ -106,7 +106,7 @@ class ShardDataModule(pl.LightningDataModule):
             if value is not None and value < least[name]
         ]
         try:
-            settings = PlanSettings(ranks=self.group_size or self._options["length_classes"], **self._options)
+            settings = PlanSettings(ranks=max(self.group_size or self._options["length_classes"], 1), **self._options)
         except UsageError as error:
             raise UsageError("; ".join([error.message, *wrong]), hint=error.hint) from error
         if wrong:

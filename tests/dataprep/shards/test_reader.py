@@ -1,8 +1,10 @@
 """A batch read at once is what its members are one by one, whatever the order, the container and the damage."""
 
+import itertools
 import multiprocessing
 import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +20,10 @@ from schemas.errors import FormatError
 from tests.helpers.shard_sets import SPEC, made_frames, make_shard_set
 
 TRAIN = 40
+KINDS = ["webdataset", "parquet", "webdataset-float16", "webdataset-none", "parquet-none"]
 
 
-@pytest.fixture(
-    scope="module", params=["webdataset", "parquet", "webdataset-float16", "webdataset-none", "parquet-none"]
-)
+@pytest.fixture(scope="module", params=KINDS)
 def shards(request, tmp_path_factory):
     container, _, dtype = request.param.partition("-")
     folder = tmp_path_factory.mktemp("reader") / request.param
@@ -79,7 +80,7 @@ def test_spans_hold_each_member_once_and_no_wide_gap(layout, gaps):
     assert [item for group in groups for item in group] == ordered
     for group in groups:
         assert len({item.shard for item in group}) == 1
-        for one, other in zip(group, group[1:], strict=False):
+        for one, other in itertools.pairwise(group):
             assert 0 <= other.offset - (one.offset + one.size) <= MAX_GAP_BYTES
 
 
@@ -95,11 +96,11 @@ def test_neighbours_are_one_read(tmp_path, monkeypatch):
 def test_a_bounded_number_of_files_is_open(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MAX_OPEN_FILES", 3)
     shards = ShardSet(make_shard_set(tmp_path, train=made_frames(20), shard_utterances=2))
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     shards.read_batch(np.arange(20))
-    assert len(os.listdir("/proc/self/fd")) - before <= 3
+    assert len(list(Path("/proc/self/fd").iterdir())) - before <= 3
     shards.close()
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def mels(shards, rows):
