@@ -65,7 +65,7 @@ class Saver(pl.Callback):
 
 
 def small_module(**options):
-    return VoiceModule(SMALL, **{"warmup_steps": 4, **options})
+    return VoiceModule(**{"model": SMALL, "warmup_steps": 4, **options})
 
 
 def fit(shards, *, callbacks=(), ckpt_path=None, max_frames=150, num_workers=0, module=None, data=None, **flags):
