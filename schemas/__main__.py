@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from schemas.audit import AuditRun, AuditStretch
 from schemas.base import Record
 from schemas.checkpoint import PlanState, VoiceHeader
 from schemas.dataset import DatasetManifest
@@ -21,6 +22,8 @@ DESCRIBED: dict[str, type[Record]] = {
     "sample": SampleInfo,
     "voice": VoiceHeader,
     "plan-state": PlanState,
+    "audit-run": AuditRun,
+    "audit-stretch": AuditStretch,
 }
 FOLDER = Path(__file__).parent / "json"
 

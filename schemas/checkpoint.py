@@ -45,6 +45,7 @@ class PlanState(VersionedFile):
     seed: int = Field(description="seed of the plan")
     epoch: int = Field(description="epoch, from 0", ge=0)
     groups_done: int = Field(description="step groups of that epoch that were trained on", ge=0)
+    repeats: tuple[float, ...] = Field((1.0,), description="how often an epoch takes each utterance of each shard set")
     quarantine: tuple[QuarantinedUtterance, ...] = Field(
         (), description="utterances that could not be read, by row; each is left out of the epochs after its own"
     )

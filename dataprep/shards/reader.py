@@ -66,10 +66,10 @@ class ShardSet:
         FormatError: no manifest, another version, or an index that is missing or not the one that the manifest names.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.storage: Storage = FolderStorage(folder)
-        self.manifest = ShardManifest.read(folder / MANIFEST_NAME)
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self.storage: Storage = FolderStorage(self.folder)
+        self.manifest = ShardManifest.read(self.folder / MANIFEST_NAME)
         self._check_index()
         self._open()
 
@@ -107,6 +107,11 @@ class ShardSet:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    @property
+    def location(self) -> str:
+        """The folder or URL, for messages."""
+        return self.storage.location
 
     @property
     def index_sha256(self) -> str:

@@ -11,6 +11,7 @@ import pytorch_lightning as pl
 import torch
 
 from tests.helpers.runs import Saver, fit
+from trainer.audit import Audit
 from trainer.data.module import ShardDataModule
 from trainer.quarantine import Quarantine
 
@@ -34,7 +35,7 @@ def run(shards, out, num_ranks, *, ckpt_path=None):
     gradients = Gradients()
     recorded = fit(
         shards,
-        callbacks=[Quarantine(out), gradients, Saver(out)],
+        callbacks=[Quarantine(out), Audit(out), gradients, Saver(out)],
         ckpt_path=ckpt_path,
         data=ShardDataModule(str(shards), max_frames=MAX_FRAMES, group_size=GROUP_SIZE, num_workers=0),
         devices=num_ranks,

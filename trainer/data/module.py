@@ -17,7 +17,6 @@ What is relied on in pytorch_lightning 2.6 (loops/fit_loop.py, loops/training_ep
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
@@ -27,12 +26,13 @@ from pytorch_lightning.utilities import rank_zero_warn
 from dataprep.shards.reader import ShardSet
 from schemas.checkpoint import PlanState, QuarantinedUtterance
 from schemas.errors import UsageError
+from trainer.data.collection import ShardMix
 from trainer.data.dataset import ShardDataset
-from trainer.data.epochs import Epochs
+from trainer.data.epochs import Epochs, SetShare, left_out
 from trainer.data.loader import EpochLoader
 from trainer.data.plan import DEFAULT_MAX_FRAMES, Overlong, PlanSettings, overlong_rows, plan_epoch
-from trainer.data.planned import WholeEpoch
-from trainer.data.resume import read_state, require_same_data, resumed_settings
+from trainer.data.planned import PlannedEpoch, WholeEpoch
+from trainer.data.resume import read_state, require_same_data, require_same_mix, resumed_settings
 from trainer.data.rewind import rescale_batches, rewind_loops
 from trainer.data.sampler import RankSampler, accumulations, grouped_for_validation
 from trainer.data.selection import Selection, select
@@ -44,7 +44,11 @@ class ShardDataModule(pl.LightningDataModule):
     The Trainer needs `reload_dataloaders_every_n_epochs=1`, and `accumulate_grad_batches` = `group_size` / ranks.
 
     Args:
-        shards: folder of the shard set.
+        shards: folder or URL of the shard set, or a list of them.
+        weights: of several shard sets, how often an epoch takes each utterance of each: 2 is twice, 0.5 another half in
+            each epoch.
+        temperature: instead of weights: 1 takes everything once, more takes less of the large sets and more of the
+            small ones, and an epoch stays as long.
         max_frames: budget of a micro-batch in padded frames: utterances times frames of the longest.
         max_batch_size: most utterances of a micro-batch.
         max_symbols: most padded symbols of a micro-batch; no limit where None.
@@ -66,7 +70,9 @@ class ShardDataModule(pl.LightningDataModule):
 
     def __init__(
         self,
-        shards: str,
+        shards: str | list[str],
+        weights: list[float] | None = None,
+        temperature: float | None = None,
         max_frames: int = DEFAULT_MAX_FRAMES,
         max_batch_size: int = 512,
         max_symbols: int | None = None,
@@ -83,7 +89,8 @@ class ShardDataModule(pl.LightningDataModule):
         reset_data: bool = False,
     ) -> None:
         super().__init__()
-        self.folder = Path(shards)
+        self.locations = (shards,) if isinstance(shards, str) else tuple(shards)
+        self._weights, self._temperature = weights, temperature
         self.num_workers, self.group_size = num_workers, group_size
         self.max_bad_samples, self.reset_data = max_bad_samples, reset_data
         self._options: dict[str, Any] = {
@@ -115,8 +122,26 @@ class ShardDataModule(pl.LightningDataModule):
 
     @property
     def location(self) -> str:
-        """The shard set, for messages."""
-        return str(self.folder)
+        """The shard sets, for messages."""
+        return " ".join(self.locations)
+
+    @property
+    def repeats(self) -> tuple[float, ...]:
+        """How often an epoch takes each utterance of each shard set."""
+        return self._epochs.repeats
+
+    @property
+    def resumed_at(self) -> tuple[int, int]:
+        """Epoch and its groups done where a resumed run goes on."""
+        return self._resume
+
+    def realised(self, epoch: int) -> list[SetShare]:
+        """What an epoch takes of each shard set."""
+        return self._epochs.realised(epoch)
+
+    def left_out(self, epoch: int) -> tuple[int, ...]:
+        """Rows of the index that the plan of an epoch is made without, as far as is known today."""
+        return left_out(self.quarantine, epoch)
 
     def setup(self, stage: str) -> None:
         """Opens the shard set and fixes the size of the step groups.
@@ -125,7 +150,7 @@ class ShardDataModule(pl.LightningDataModule):
             FormatError: not a shard set, or a damaged one.
             UsageError: `group_size` does not suit the Trainer, or there is nothing to train on.
         """
-        self.shard_set = ShardSet(self.folder)
+        self.shard_set = ShardMix([ShardSet(location) for location in self.locations])
         trainer = self._trainer()
         reload_every: int = trainer.reload_dataloaders_every_n_epochs  # type: ignore[attr-defined]  # set when made
         if reload_every != 1:
@@ -142,13 +167,13 @@ class ShardDataModule(pl.LightningDataModule):
                 hint=f"--trainer.accumulate_grad_batches {wanted}",
             )
         self.plan_settings = PlanSettings(ranks=group_size, **self._options)
-        self._training, self._validation = select(self.shard_set, "train"), select(self.shard_set, "validation")
         self._epochs = self._new_epochs()
+        self._training, self._validation = self._epochs.training, select(self.shard_set, "validation")
         if stage == "fit":
             self._warn_and_require_some()
 
     def _new_epochs(self) -> Epochs:
-        return Epochs(self._training, self.plan_settings, self.shard_set.columns.shard)
+        return Epochs(self.shard_set, self.plan_settings, self._weights, self._temperature)
 
     def _warn_and_require_some(self) -> None:
         """Raises UsageError where there is nothing to train on, or the limits drop all of it."""
@@ -161,7 +186,7 @@ class ShardDataModule(pl.LightningDataModule):
             raise UsageError(
                 "the training split holds no utterance that can be trained on",
                 hint="see `dataprep validate` for what is in the shard set",
-                path=self.folder,
+                path=self.location,
             )
         frames, symbols = self._training.num_frames, self._training.num_symbols
         settings = self.plan_settings
@@ -176,7 +201,7 @@ class ShardDataModule(pl.LightningDataModule):
             f"all {len(frames)} utterances of the training split are over a limit, and overlong = drop leaves none: "
             f"{limits}",
             hint=f"raise the limits ({flags} keeps all), or set --data.overlong own-batch",
-            path=self.folder,
+            path=self.location,
         )
 
     def train_dataloader(self) -> EpochLoader:
@@ -213,6 +238,10 @@ class ShardDataModule(pl.LightningDataModule):
         )
         return self._loader(sampler)
 
+    def planned_epoch(self, epoch: int) -> tuple[PlannedEpoch, Selection]:
+        """The plan of an epoch, and the utterances it is made from, as far as is known today."""
+        return self._epochs.planned(epoch, self.quarantine)
+
     def selection_of(self, epoch: int) -> Selection:
         """The utterances that the plan of an epoch is made from, as far as is known today."""
         return self._epochs.planned(epoch, self.quarantine)[1]
@@ -233,6 +262,7 @@ class ShardDataModule(pl.LightningDataModule):
             plan_settings=self.plan_settings.to_dict(),
             seed=self.plan_settings.seed,
             epoch=self._epoch,
+            repeats=self.repeats,
             # before its first batch, an epoch that is only ready still has the last one's count
             groups_done=steps if epochs["started"] == epochs["ready"] else 0,
             quarantine=self.quarantine,
@@ -250,6 +280,7 @@ class ShardDataModule(pl.LightningDataModule):
             self._resume = (state.epoch + (state.groups_done > 0), 0)
             return
         require_same_data(state, self.shard_set.index_sha256, self.location)
+        require_same_mix(state, self.repeats)
         self.plan_settings = resumed_settings(state, self.plan_settings, self.group_size)
         trainer.accumulate_grad_batches = accumulations(self.plan_settings.ranks, trainer.world_size)
         self._epochs, self.quarantine = self._new_epochs(), state.quarantine

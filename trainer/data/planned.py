@@ -25,8 +25,8 @@ class PlannedEpoch(Protocol):
         groups counts.
         """
 
-    def blocks(self, window: int) -> NDArray[np.int64]:
-        """Blocks of rows that a window adds; empty where there are no more windows, or no blocks."""
+    def shards(self, window: int) -> NDArray[np.int64]:
+        """Numbers of the shards that a window adds; empty where there are no more windows, or all is one window."""
 
 
 class WholeEpoch:
@@ -44,7 +44,7 @@ class WholeEpoch:
         """The plan, as one window."""
         yield 0, self.plan
 
-    def blocks(self, window: int) -> NDArray[np.int64]:  # noqa: ARG002
+    def shards(self, window: int) -> NDArray[np.int64]:  # noqa: ARG002
         """None."""
         return np.empty(0, np.int64)
 
@@ -52,8 +52,8 @@ class WholeEpoch:
 class WindowedEpoch:
     """A plan that is made one window after the other; 100 M utterances are counted in 4 s, and planned in as many."""
 
-    def __init__(self, epoch_input: EpochInput) -> None:
-        self.input = epoch_input
+    def __init__(self, epoch_input: EpochInput, shards_of_blocks: NDArray[np.integer]) -> None:
+        self.input, self._shards_of_blocks = epoch_input, shards_of_blocks
 
     @cached_property
     def num_groups(self) -> int:
@@ -74,6 +74,8 @@ class WindowedEpoch:
     def _blocks(self) -> list[NDArray[np.int64]]:
         return block_windows(self.input)
 
-    def blocks(self, window: int) -> NDArray[np.int64]:
-        """Blocks of a window, in the order in which they were drawn."""
-        return self._blocks[window] if window < len(self._blocks) else np.empty(0, np.int64)
+    def shards(self, window: int) -> NDArray[np.int64]:
+        """Shards of a window, in the order in which they were drawn."""
+        if window >= len(self._blocks):
+            return np.empty(0, np.int64)
+        return self._shards_of_blocks[self._blocks[window]].astype(np.int64)

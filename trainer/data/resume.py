@@ -22,6 +22,16 @@ def require_same_data(state: PlanState, index_sha256: str, location: str) -> Non
         )
 
 
+def require_same_mix(state: PlanState, repeats: tuple[float, ...]) -> None:
+    """Raises IdentityError where the checkpoint's epochs took the shard sets in other proportions."""
+    if state.repeats != repeats:
+        told = ", ".join(f"{times:g}" for times in state.repeats)
+        raise IdentityError(
+            f"the checkpoint's epochs take the shard sets {told} times, these {', '.join(f'{t:g}' for t in repeats)}",
+            hint=f"add --data.weights [{','.join(str(times) for times in state.repeats)}]; {RESET}",
+        )
+
+
 def resumed_settings(state: PlanState, settings: PlanSettings, group_size: int | None) -> PlanSettings:
     """The plan's settings of the resumed run: those given, with the checkpoint's group size where none was given.
 

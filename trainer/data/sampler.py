@@ -55,7 +55,7 @@ class RankSampler(Sampler[BatchRequest]):
         epoch: number of the epoch.
         groups_done: step groups to leave out at the start. They still count in `len`: Lightning adds the batches that
             a resumed epoch had already seen to those it fetches, and compares the sum with the length.
-        on_window: is told the blocks of a window and of the one after it before the first of its groups is asked for.
+        on_window: is told the shards of a window and of the one after it before the first of its groups is asked for.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class RankSampler(Sampler[BatchRequest]):
         for window, plan in self._planned.windows(self._groups_done):
             skipped = max(0, self._groups_done - before)
             if skipped < plan.num_groups and self._on_window is not None:
-                self._on_window(np.concatenate([self._planned.blocks(window), self._planned.blocks(window + 1)]))
+                self._on_window(np.concatenate([self._planned.shards(window), self._planned.shards(window + 1)]))
             for number in range(skipped, plan.num_groups):
                 yield from self._requests(plan.group(number), before + number)
             before += plan.num_groups

@@ -6,6 +6,7 @@ from dataprep.shards.reader import ShardSet
 from schemas.errors import UsageError
 from tests.helpers.runs import fit
 from tests.helpers.shard_sets import made_frames, make_shard_set
+from trainer.data.collection import ShardMix
 from trainer.data.dataset import ShardDataset
 from trainer.data.loader import EpochLoader
 from trainer.data.module import ShardDataModule
@@ -15,6 +16,10 @@ from trainer.data.sampler import BatchRequest, RankSampler
 from trainer.data.selection import select
 
 
+def opened(folder):
+    return ShardMix([ShardSet(folder)])
+
+
 def request(*rows):
     return BatchRequest(
         rows=np.array(rows), weights=np.ones(len(rows), np.float32), group_frames=9, group_symbols=5, num_slots=2
@@ -22,16 +27,16 @@ def request(*rows):
 
 
 def test_a_batch_is_what_the_shards_hold_padded_with_zeros(tmp_path):
-    shards = ShardSet(make_shard_set(tmp_path, train=[12, 20, 16], symbol_counts=[3, 2, 5]))
+    shards = opened(make_shard_set(tmp_path, train=[12, 20, 16], symbol_counts=[3, 2, 5]))
     batch = ShardDataset(shards).read(request(1, 2))
     assert batch.keys == ("train-0001", "train-0002")
     assert batch.mels.shape == (2, 8, 20)
     assert (batch.mel_lengths.tolist(), batch.symbol_lengths.tolist()) == ([20, 16], [2, 5])
     for place, row in enumerate((1, 2)):
         length = int(batch.mel_lengths[place])
-        assert np.array_equal(batch.mels[place, :, :length].numpy(), shards.read_mel(row))
+        assert np.array_equal(batch.mels[place, :, :length].numpy(), shards.sets[0].read_mel(row))
         assert not batch.mels[place, :, length:].any()
-        info = shards.read_info(row)
+        info = shards.sets[0].read_info(row)
         assert batch.symbol_ids[place, : len(info.phoneme_ids)].tolist() == list(info.phoneme_ids)
         assert shards.manifest.speakers[int(batch.speakers[place])] == info.speaker
     assert batch.symbol_ids[0, 2:].tolist() == [0, 0, 0]
@@ -48,7 +53,7 @@ def _start_method(request):
 
 @pytest.mark.usefixtures("_start_method")
 def test_the_order_does_not_depend_on_the_number_of_workers(tmp_path):
-    shards = ShardSet(make_shard_set(tmp_path, train=made_frames(12)))
+    shards = opened(make_shard_set(tmp_path, train=made_frames(12)))
     selection = select(shards, "train")
     plan = plan_epoch(selection.num_frames, selection.num_symbols, PlanSettings(max_frames=150), 0)
 

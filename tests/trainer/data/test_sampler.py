@@ -21,9 +21,10 @@ def planned_of(selection, plan_settings, epoch):
     if plan_settings.window is None:
         return WholeEpoch(plan_epoch(frames, symbols, plan_settings, epoch))
     blocks = block_offsets(np.arange(len(frames)) // 7)
-    return WindowedEpoch(
-        EpochInput(num_frames=frames, num_symbols=symbols, settings=plan_settings, epoch=epoch, block_offsets=blocks)
+    given = EpochInput(
+        num_frames=frames, num_symbols=symbols, settings=plan_settings, epoch=epoch, block_offsets=blocks
     )
+    return WindowedEpoch(given, np.arange(len(blocks) - 1))
 
 
 def requests(selection, planned, world_size, group_size, **rest):

@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataprep.shards.reader import ShardSet
+from schemas.errors import IdentityError, UsageError
+from schemas.features import MelStatistics
+from schemas.symbols import SymbolTable
+from tests.helpers.runs import Saver, fit
+from tests.helpers.shard_sets import SYMBOLS, made_frames, make_shard_set
+from trainer.data.collection import ShardMix, pooled_statistics
+from trainer.data.epochs import Epochs
+from trainer.data.mix import mixed_places, repeats_of
+from trainer.data.module import ShardDataModule
+from trainer.data.plan import PlanSettings
+
+SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=4)
+
+
+@given(sizes=SIZES, data=st.data(), seed=st.integers(0, 99), epoch=st.integers(0, 50))
+@settings(max_examples=100, deadline=None)
+def test_each_comes_as_often_as_it_should(sizes, data, seed, epoch):
+    repeats = data.draw(st.lists(st.floats(0, 4), min_size=len(sizes), max_size=len(sizes)))
+    places = mixed_places(sizes, repeats, seed, epoch)
+    assert (np.diff(places.astype(np.int64)) >= 0).all()
+    counts = np.bincount(places, minlength=sum(sizes))
+    first = 0
+    for size, times in zip(sizes, repeats, strict=True):
+        of_set = counts[first : first + size]
+        assert all(int(times) <= count <= int(times) + 2 * (times % 1 > 0) for count in of_set)
+        assert abs(of_set.sum() - times * size) <= 1
+        first += size
+    assert places.tolist() == mixed_places(sizes, repeats, seed, epoch).tolist()
+
+
+@given(size=st.integers(1, 60), parts=st.integers(1, 7), seed=st.integers(0, 99), start=st.integers(0, 5))
+@settings(max_examples=100, deadline=None)
+def test_parts_of_consecutive_epochs_cover_the_set_before_any_comes_again(size, parts, seed, start):
+    epochs = range(start * parts, (start + 1) * parts)
+    taken = np.concatenate([mixed_places([size], [1 / parts], seed, epoch) for epoch in epochs])
+    # a fraction such as 1/3 is not exact, so an edge may lie one utterance off
+    assert len(set(taken.tolist())) >= size - 1
+    assert len(taken) - len(set(taken.tolist())) <= 1
+
+
+def test_repeats_by_hand():
+    assert repeats_of([3.0, 1.0]) == (1.0, 1.0)
+    assert repeats_of([3.0, 1.0], weights=[0.5, 2]) == (0.5, 2.0)
+    assert repeats_of([3.0, 1.0], temperature=1.0) == pytest.approx((1.0, 1.0))
+    # T = 2: shares sqrt(9) : sqrt(1) = 3 : 1 of 10 hours
+    assert repeats_of([9.0, 1.0], temperature=2.0) == pytest.approx((7.5 / 9, 2.5))
+    for wrong in ({"weights": [1.0]}, {"weights": [0.0, 0.0]}, {"weights": [1.0, -1.0]}, {"temperature": 0.5}):
+        with pytest.raises(UsageError):
+            repeats_of([9.0, 1.0], **wrong)
+    with pytest.raises(UsageError, match="exclude each other"):
+        repeats_of([9.0, 1.0], weights=[1, 1], temperature=2)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mix")
+    return [
+        make_shard_set(folder / "a", train=made_frames(12), validation=made_frames(3, 1)),
+        make_shard_set(folder / "b", train=made_frames(8, 5), validation=made_frames(2, 6), seed=3),
+    ]
+
+
+def test_rows_of_all_sets_are_read_in_the_order_asked_for(folders):
+    a, b = (ShardSet(folder) for folder in folders)
+    mix = ShardMix([a, b])
+    assert len(mix) == 25
+    assert mix.rows_of("train").tolist() == [*range(12), *range(15, 23)]
+    rows = np.array([16, 0, 22, 5])
+    for row, sample in zip(rows.tolist(), mix.read_batch(rows), strict=True):
+        one, within = (a, row) if row < 15 else (b, row - 15)
+        assert np.array_equal(sample.mel, one.read_mel(within))
+        assert mix.key(row) == one.key(within)
+        assert mix.manifest.speakers[mix.speaker_of(row)] == one.read_info(within).speaker
+        assert mix.columns.frames[row] == one.columns.frames[within]
+    assert mix.index_sha256 not in (a.index_sha256, b.index_sha256)
+    assert ShardMix([a]).index_sha256 == a.index_sha256
+
+
+def test_pooled_statistics_are_those_of_all_frames(folders):
+    random = np.random.default_rng(0)
+    frames = [random.normal(place, 1 + place, (count, 2)) for place, count in enumerate((30, 50))]
+    manifests = []
+    for folder, values in zip(folders, frames, strict=True):
+        manifest = ShardSet(folder).manifest
+        shard = manifest.shards[0].model_copy(update={"frames": len(values)})
+        statistics = MelStatistics(mean=tuple(values.mean(0)), std=tuple(values.std(0)))
+        manifests.append(manifest.model_copy(update={"shards": (shard,), "mel_statistics": statistics}))
+    pooled, everything = pooled_statistics(manifests), np.concatenate(frames)
+    assert pooled.mean == pytest.approx(everything.mean(0))
+    assert pooled.std == pytest.approx(everything.std(0))
+
+
+def test_sets_that_do_not_go_together_are_refused(folders, tmp_path):
+    other = make_shard_set(tmp_path, train=[20], symbols=SymbolTable(version=1, symbols=(*SYMBOLS.symbols, "z")))
+    with pytest.raises(IdentityError, match="symbol"):
+        ShardMix([ShardSet(folders[0]), ShardSet(other)])
+
+
+def test_realised_hours(folders):
+    mix = ShardMix([ShardSet(folder) for folder in folders])
+    epochs = Epochs(mix, PlanSettings(max_frames=150), weights=[0.5, 2])
+    a, b = epochs.realised(0)
+    assert (a.utterances, b.utterances, a.repeats, b.repeats) == (6, 16, 0.5, 2.0)
+    assert b.hours == pytest.approx(2 * sum(made_frames(8, 5)) * 64 / 8000 / 3600)
+
+
+def test_a_mixed_run_takes_each_set_as_often_and_resumes(folders, tmp_path):
+    def data(**more):
+        mixed = {"weights": [0.5, 2.0], **more}
+        return ShardDataModule([str(folder) for folder in folders], max_frames=150, num_workers=0, **mixed)
+
+    saver = Saver(tmp_path)
+    whole = fit(None, data=data(), max_epochs=2, callbacks=[saver])
+    for epoch in (0, 1):
+        assert sum(len(step.keys) for step in whole.steps if step.epoch == epoch) == 6 + 16
+    path, steps = next((path, steps) for path, steps in saver.saved if steps == 2)
+    rest = fit(None, data=data(), max_epochs=2, ckpt_path=path)
+    assert rest.steps == whole.steps[steps:]
+    with pytest.raises(IdentityError, match=r"take the shard sets 0.5, 2 times, these 1, 1"):
+        fit(None, data=data(weights=None), max_epochs=2, ckpt_path=path)

@@ -1,0 +1,163 @@
+"""Several shard sets as one: rows one set after the other, speakers by name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataprep.shards.reader import IndexColumns, LoadedSample, ShardSet
+from schemas.base import canonical_json
+from schemas.errors import FormatError, IdentityError
+from schemas.features import MelStatistics
+from schemas.shards import ShardManifest
+from schemas.utterance import Split
+
+
+class ShardMix:
+    """One or more shard sets as one row space. Picklable; copies in other processes open files of their own.
+
+    Args:
+        sets: at least one. Rows of the first come first.
+
+    Raises:
+        IdentityError: they differ in their symbols, mels or text front end.
+    """
+
+    def __init__(self, sets: Sequence[ShardSet]) -> None:
+        self.sets = tuple(sets)
+        for other in self.sets[1:]:
+            _require_same(self.sets[0], other)
+        self.offsets = np.cumsum([0, *(len(one) for one in self.sets)])
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
+
+    @cached_property
+    def manifest(self) -> ShardManifest:
+        """That of the set; of several sets, what they have together."""
+        if len(self.sets) == 1:
+            return self.sets[0].manifest
+        manifests = [one.manifest for one in self.sets]
+        first = manifests[0]
+        hashes = [manifest.index.sha256 for manifest in manifests]
+        index = first.index.model_copy(
+            update={"sha256": hashlib.sha256(canonical_json(hashes)).hexdigest(), "rows": len(self)}
+        )
+        return first.model_copy(
+            update={
+                "speakers": tuple(sorted({name for manifest in manifests for name in manifest.speakers})),
+                "languages": tuple(sorted({name for manifest in manifests for name in manifest.languages})),
+                "mel_statistics": pooled_statistics(manifests),
+                "shards": tuple(info for manifest in manifests for info in manifest.shards),
+                "index": index,
+            }
+        )
+
+    @property
+    def index_sha256(self) -> str:
+        """Identity of the data: the hash of the index, or the hash over those of all sets."""
+        return self.manifest.index.sha256
+
+    @cached_property
+    def columns(self) -> IndexColumns:
+        """Columns of the index; of one set without a copy. Numbers of speakers, languages, shards are the mix's."""
+        if len(self.sets) == 1:
+            return self.sets[0].columns
+        parts = [one.columns for one in self.sets]
+        shards_before = np.cumsum([0, *(len(one.manifest.shards) for one in self.sets)])
+        speakers = self._speakers
+        languages = [_renumbered(one.manifest.languages, self.manifest.languages) for one in self.sets]
+        numbered = range(len(parts))
+        return IndexColumns(
+            frames=np.concatenate([part.frames for part in parts]),
+            symbols=np.concatenate([part.symbols for part in parts]),
+            samples=np.concatenate([part.samples for part in parts]),
+            split=np.concatenate([part.split for part in parts]),
+            language=np.concatenate([languages[at][parts[at].language] for at in numbered]).astype(np.int8),
+            speaker=np.concatenate([speakers[at][parts[at].speaker] for at in numbered]),
+            shard=np.concatenate([parts[at].shard + np.uint32(shards_before[at]) for at in numbered]),
+        )
+
+    def rows_of(self, split: Split) -> NDArray[np.int64]:
+        """Rows of a split, int64, ascending."""
+        return np.concatenate([one.rows_of(split) + self.offsets[at] for at, one in enumerate(self.sets)])
+
+    def set_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number of the set of each row."""
+        return np.asarray(np.searchsorted(self.offsets, rows, side="right") - 1)
+
+    def speaker_of(self, row: int) -> int:
+        """Number of the speaker of a row; reads one number of the index, not a column."""
+        at, within = self._within(row)
+        return int(self._speakers[at][self.sets[at].value("speaker", within)])
+
+    @cached_property
+    def _speakers(self) -> list[NDArray[np.int32]]:
+        """Numbers of each set's speakers in the mix."""
+        return [_renumbered(one.manifest.speakers, self.manifest.speakers) for one in self.sets]
+
+    def key(self, row: int) -> str:
+        """Key of the utterance in a row."""
+        at, within = self._within(row)
+        return self.sets[at].key(within)
+
+    def _within(self, row: int) -> tuple[int, int]:
+        at = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return at, row - int(self.offsets[at])
+
+    def read_batch(
+        self, rows: NDArray[np.int64], *, mel: bool = True, audio: bool = False
+    ) -> list[LoadedSample | FormatError]:
+        """Utterances in the order of `rows`, as `ShardSet.read_batch`. Raises MachineError."""
+        if len(self.sets) == 1:
+            return self.sets[0].read_batch(rows, mel=mel, audio=audio)
+        loaded: dict[int, LoadedSample | FormatError] = {}
+        of_set = self.set_of(rows)
+        for at in np.unique(of_set).tolist():
+            places = np.flatnonzero(of_set == at)
+            found = self.sets[at].read_batch(rows[places] - self.offsets[at], mel=mel, audio=audio)
+            loaded.update(zip(places.tolist(), found, strict=True))
+        return [loaded[place] for place in range(len(rows))]
+
+    def close(self) -> None:
+        """Closes what is open; reading opens it again."""
+        for one in self.sets:
+            one.close()
+
+
+def pooled_statistics(manifests: Sequence[ShardManifest]) -> MelStatistics | None:
+    """Mean and standard deviation of each band over the training frames of all sets; None where there are none."""
+    known = [
+        (sum(info.frames for info in manifest.shards if info.split == "train"), manifest.mel_statistics)
+        for manifest in manifests
+    ]
+    counted = [(frames, statistics) for frames, statistics in known if frames and statistics is not None]
+    if not counted:
+        return None
+    frames = np.array([number for number, _ in counted], dtype=np.float64)[:, None]
+    means = np.array([statistics.mean for _, statistics in counted])
+    squares = np.square([statistics.std for _, statistics in counted]) + np.square(means)
+    mean = (frames * means).sum(0) / frames.sum()
+    variance = (frames * squares).sum(0) / frames.sum() - np.square(mean)
+    return MelStatistics(mean=tuple(mean.tolist()), std=tuple(np.sqrt(variance).tolist()))
+
+
+def _renumbered(names: Sequence[str], all_names: Sequence[str]) -> NDArray[np.int32]:
+    places = {name: place for place, name in enumerate(all_names)}
+    return np.array([places[name] for name in names], dtype=np.int32)
+
+
+def _require_same(one: ShardSet, other: ShardSet) -> None:
+    mine, theirs = one.manifest, other.manifest
+    places = f"{one.location} and {other.location}"
+    hint = "make one of them again with the options of the other"
+    mine.symbols.require_same(theirs.symbols, one.location, other.location)
+    for name, told in (("feature_spec", "mels"), ("text_frontend", "text front end")):
+        if getattr(mine, name) != getattr(theirs, name):
+            raise IdentityError(
+                f"{places} have another {told}: {getattr(mine, name)} and {getattr(theirs, name)}", hint=hint
+            )
