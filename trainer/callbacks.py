@@ -1,34 +1,22 @@
-"""What a run leaves behind: checkpoints that are whole or not there, and what the voice sounds like so far."""
+"""What a run leaves behind to go on from: checkpoints that are whole or not there."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytorch_lightning as pl
 import torch
 from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
-from numpy.typing import NDArray
-from pytorch_lightning.callbacks import Callback, Checkpoint, ModelCheckpoint
-from pytorch_lightning.loggers import TensorBoardLogger
+from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from dataprep.shards.atomic import atomic_file
 from schemas.errors import MachineError
-from trainer.data.batch import Batch
-from trainer.data.dataset import ShardDataset
-from trainer.data.module import ShardDataModule
-from trainer.data.sampler import BatchRequest
-from trainer.lit import VoiceModule
-from trainer.recipe import mixed_seed
+from trainer.exchange import Stop
+from trainer.lockstep import LockstepModule
 from trainer.synth.checkpoint import read_checkpoint, require_resumable
-from trainer.synth.vocoder import GriffinLim, Vocoder
 
 LAST_NAME = "last.ckpt"
 
@@ -89,27 +77,29 @@ class LastCheckpoint(Checkpoint):
         """The clock starts."""
         self._saved_at = time.monotonic()
 
-    def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
-        """Saves if the last one is `every_seconds` old."""
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: object) -> None:
+        """Saves if the last one is `every_seconds` old. Checkpoint callbacks are called after all others."""
+        _end_if_terminated(pl_module)
         if trainer.global_step % self.CHECK_EVERY_STEPS == 0:
             due = time.monotonic() - self._saved_at >= self.every_seconds
             if trainer.strategy.broadcast(due):
                 self._save(trainer)
 
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Saves, so that best and last belong together."""
         self._save(trainer)
+        _end_if_terminated(pl_module)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
         """Saves in any case."""
         self._save(trainer)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:  # noqa: ARG002
-        """Saves when the scheduler asks the run to go, which Lightning raises between two steps.
+        """Saves when the scheduler asks the run to go, which is raised between two steps, on all ranks.
 
         Not on other exceptions: they may come from the middle of a step, and from one rank alone.
         """
-        if isinstance(exception, SIGTERMException) and trainer.world_size == 1:
+        if isinstance(exception, SIGTERMException):
             self._save(trainer)
 
     def _save(self, trainer: pl.Trainer) -> None:
@@ -120,10 +110,16 @@ class LastCheckpoint(Checkpoint):
         self._saved_at, self._saved_step = time.monotonic(), trainer.global_step
 
 
-def how_to_go_on(run: Path, shards: Path | None = None) -> str:
+def _end_if_terminated(pl_module: pl.LightningModule) -> None:
+    """Raises SIGTERMException where ranks have agreed to end. One rank alone needs none of this: Lightning does it."""
+    if isinstance(pl_module, LockstepModule) and pl_module.stop_agreed is Stop.TERMINATED:
+        raise SIGTERMException
+
+
+def how_to_go_on(run: Path, shards: str = "SHARDS") -> str:
     """What to do after a run was ended from outside: go on from its last checkpoint, if it has one."""
     if (run / "checkpoints" / LAST_NAME).is_file():
-        return f"trainer fit {shards or 'SHARDS'} --ckpt_path {run} continues from its last checkpoint"
+        return f"trainer fit {shards} --ckpt_path {run} continues from its last checkpoint"
     return "start it again: it had no checkpoint yet"
 
 
@@ -137,103 +133,3 @@ def best_checkpoint(folder: Path) -> ModelCheckpoint:
         save_on_train_epoch_end=False,
         enable_version_counter=False,
     )
-
-
-class InterruptStop(Callback):
-    """Ctrl-C ends the run after the step that is being computed, with a checkpoint; a second one ends it at once.
-
-    On one rank only: several would be told at different steps.
-    """
-
-    def __init__(self) -> None:
-        self._usual: object = None
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
-        """Listens to the signal."""
-        if trainer.world_size > 1 or threading.current_thread() is not threading.main_thread():
-            return
-
-        owner = os.getpid()
-
-        def stop(*_: object) -> None:
-            if os.getpid() != owner:
-                return  # a data worker: it inherits this, the terminal's Ctrl-C reaches it too, and its owner ends it
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            sys.stderr.write("stopping after this step; Ctrl-C again ends at once, with the last checkpoint\n")
-            trainer.should_stop = True
-
-        self._usual = signal.signal(signal.SIGINT, stop)
-
-    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
-        """Listens no more."""
-        if self._usual is not None:
-            signal.signal(signal.SIGINT, self._usual)  # type: ignore[arg-type]  # as signal.signal gave it
-
-
-class SampleWriter(Callback):
-    """After each validation, shows and plays a few utterances of the validation split in TensorBoard.
-
-    For each: the recorded mel, the alignment, and what the averaged weights make of its symbols, as mel and as sound
-    (Griffin-Lim). Cost: a few short utterances on one rank.
-
-    Args:
-        num_utterances: how many.
-        max_frames: longest utterance that is taken.
-        num_steps: steps of the flow.
-    """
-
-    def __init__(self, num_utterances: int = 2, max_frames: int = 600, num_steps: int = 10) -> None:
-        self.num_utterances, self.max_frames, self.num_steps = num_utterances, max_frames, num_steps
-        self._vocoder: Vocoder | None = None
-
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Writes them, on the first rank."""
-        loggers = [logger for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
-        data: object = trainer.datamodule  # type: ignore[attr-defined]  # set by Trainer.fit
-        if trainer.sanity_checking or not trainer.is_global_zero or not loggers:
-            return
-        if not isinstance(pl_module, VoiceModule) or not isinstance(data, ShardDataModule):
-            return
-        with pl_module.average.applied(pl_module.model):
-            for place, row in enumerate(data.example_rows(self.num_utterances, self.max_frames)):
-                self._write(loggers[0], pl_module, single(data, row), place)
-
-    def _write(self, logger: TensorBoardLogger, module: VoiceModule, batch: Batch, place: int) -> None:
-        assert module.header is not None
-        board, step = logger.experiment, module.global_step
-        spec = module.header.feature_spec
-        self._vocoder = self._vocoder or GriffinLim(spec)
-        moved = batch.to(module.device)
-        generator = torch.Generator(module.device).manual_seed(mixed_seed(module.seed, place))
-        with torch.no_grad():
-            durations = module.model(moved, generator).token_durations[0]
-        mel = module.model.infer(moved.symbol_ids[0], int(batch.speakers[0]), self.num_steps, generator)
-        spoken = mel.float().cpu().numpy()
-        name = batch.keys[0]
-        board.add_image(f"{name}/recorded", picture(batch.mels[0].numpy()), step, dataformats="HW")
-        board.add_image(f"{name}/spoken", picture(spoken), step, dataformats="HW")
-        board.add_image(f"{name}/alignment", picture(alignment(durations.cpu().numpy())), step, dataformats="HW")
-        board.add_audio(f"{name}/spoken", self._vocoder(spoken)[None], step, sample_rate=spec.sample_rate)
-
-
-def single(data: ShardDataModule, row: int) -> Batch:
-    """A batch of one utterance, by its row in the index."""
-    columns = data.shard_set.columns
-    request = BatchRequest(
-        rows=np.array([row]), weights=np.ones(1, np.float32), group_frames=int(columns.frames[row]),
-        group_symbols=int(columns.symbols[row]), num_slots=1,
-    )  # fmt: skip
-    return ShardDataset(data.shard_set).read(request)
-
-
-def picture(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """`[rows, columns]` as grey values, the lowest row at the bottom."""
-    low, high = float(values.min()), float(values.max())
-    return ((values[::-1] - low) / max(high - low, 1e-6) * 255).astype(np.uint8)
-
-
-def alignment(durations: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Frames of each token `[N]` as the path of the alignment, `[N, T]`: 1 where a token has a frame."""
-    ends = durations.cumsum()
-    frames = np.arange(int(ends[-1]))
-    return ((frames >= (ends - durations)[:, None]) & (frames < ends[:, None])).astype(np.float32)

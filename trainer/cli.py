@@ -63,12 +63,43 @@ def plan(
         print_plan(view, shards, told)
 
 
+@main.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RUN...")
+@click.option("--shards", multiple=True, help="Where a shard set lies now, if it was moved; once for each.")
+@click.option("--json", "as_json", is_flag=True, help="The verdict as JSON.")
+@reporting_errors
+def audit(runs: tuple[Path, ...], shards: tuple[str, ...], as_json: bool) -> None:
+    """Prove that each utterance of an epoch was computed exactly once, over all restarts of a run.
+
+    RUN is the folder of the last run of `trainer fit --audit`; it names those it went on from. Where folders were
+    moved, name them all, the last one last. Exit status 0 where the proof holds, 1 where it does not.
+
+    \b
+    trainer fit shards/ --audit
+    trainer audit runs/<time>
+    """  # noqa: D301
+    from trainer.commands.audit import audit as command
+    from trainer.commands.audit import audit_json, audit_text
+
+    verdicts = command(runs, shards or None)
+    click.echo(audit_json(verdicts) if as_json else audit_text(verdicts))
+    if not all(verdict.is_proven for verdict in verdicts):
+        raise SystemExit(1)
+
+
 @main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False, options_metavar="")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="SHARDS [OPTIONS]")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="SHARDS... [OPTIONS]")
 @click.pass_context
 @reporting_errors
 def fit(context: click.Context, arguments: tuple[str, ...]) -> None:
     """Train on SHARDS into ./runs/<time>: checkpoints and a TensorBoard log.
+
+    SHARDS are one or more shard sets: folders, or locations such as s3://bucket/shards. Of several, --data.weights
+    [1,0.5] or --data.temperature 2 say how much an epoch takes of each.
+
+    --probe computes the most expensive micro-batches of the epoch first and says what they take; where memory runs out,
+    now or later, larger micro-batches are computed in parts, and training goes on. --audit writes down what was trained
+    on, for `trainer audit`. --reset-data goes on from a checkpoint with other data or another plan.
 
     Every option of LightningCLI is an option here; `trainer fit --help` lists them. --config takes a file or a packaged
     configuration: tiny (default without a GPU) or base (default with one). The defaults in the list are those before
@@ -82,6 +113,7 @@ def fit(context: click.Context, arguments: tuple[str, ...]) -> None:
     \b
     trainer fit shards/
     trainer fit shards/ --config base --trainer.devices 4 --trainer.max_time 01:00:00:00
+    trainer fit mandarin/ english/ --data.temperature 2 --probe
     trainer fit shards/ --ckpt_path runs/<time> --trainer.max_steps 400000     # go on
     """  # noqa: D301
     if {"-h", "--help"} & set(arguments):
@@ -90,10 +122,10 @@ def fit(context: click.Context, arguments: tuple[str, ...]) -> None:
 
         print_options()
     if not arguments or arguments[0].startswith("-"):
-        raise click.UsageError("the shard set comes first: trainer fit SHARDS [OPTIONS]", context)
+        raise click.UsageError("the shard set comes first: trainer fit SHARDS... [OPTIONS]", context)
     from trainer.commands.fit import fit as command
 
-    outcome = command(Path(arguments[0]), list(arguments[1:]))
+    outcome = command(arguments)
     if not outcome.is_first_rank:
         return
     in_all = f" ({outcome.steps} in all)" if outcome.steps != outcome.new_steps else ""

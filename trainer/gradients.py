@@ -21,6 +21,7 @@ class GradientSum:
     def __init__(self, parameters: Iterable[Parameter]) -> None:
         self._parameters = [item for item in parameters if item.requires_grad]
         self._sums: list[Tensor | None] = [None] * len(self._parameters)
+        self._count = 0
 
     def add(self, loss: Tensor) -> None:
         """Adds the gradients of a scalar, or none where it raises. Frees what the scalar was computed from."""
@@ -28,12 +29,18 @@ class GradientSum:
         with torch.autocast(loss.device.type, enabled=False):
             gradients = torch.autograd.grad(loss, self._parameters, allow_unused=True)
         self._sums = [_added(kept, new) for kept, new in zip(self._sums, gradients, strict=True)]
+        self._count += 1
 
     def hand_over(self) -> None:
         """Adds the sum to the parameters' `.grad`, and starts anew from zero."""
         for parameter, kept in zip(self._parameters, self._sums, strict=True):
             parameter.grad = _added(parameter.grad, kept)
-        self._sums = [None] * len(self._parameters)
+        self.discard()
+
+    def discard(self) -> int:
+        """Starts anew from zero; returns how many scalars were added."""
+        self._sums, count, self._count = [None] * len(self._parameters), self._count, 0
+        return count
 
 
 def _added(kept: Tensor | None, new: Tensor | None) -> Tensor | None:

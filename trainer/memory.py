@@ -111,6 +111,10 @@ class Budget:
         )
         self.take(size - 1)
 
+    def forget(self) -> None:
+        """Takes off the limit."""
+        self.limit = None
+
     def take(self, limit: int | None) -> None:
         """Lowers the limit to `limit`, where that is lower."""
         self.limit = min((value for value in (self.limit, limit) if value is not None), default=None)

@@ -128,7 +128,11 @@ def test_help_of_fit_lists_every_option(tmp_path, option):
     done = trainer("fit", option, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for told in (
-        "fit SHARDS [OPTIONS]",
+        "fit SHARDS... [OPTIONS]",
+        "--probe",
+        "--audit",
+        "--reset-data",
+        "--data.temperature",
         "--print_config",
         "--trainer.max_time",
         "Width of the encoder.",

@@ -54,7 +54,7 @@ def shards(tmp_path_factory):
 def test_a_senseless_option_is_one_error_and_leaves_nothing(shards, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=message):
-        fit(shards, [*SMALL, "--data.num_workers", "0", *arguments])
+        fit([str(shards), *SMALL, "--data.num_workers", "0", *arguments])
     assert not list(tmp_path.iterdir())
 
 
@@ -63,7 +63,7 @@ def test_a_configuration_that_is_none_is_refused_by_name(shards, tmp_path, conte
     path = tmp_path / "mine.yaml"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"mine\.yaml: "):
-        fit(shards, ["--config", str(path)])
+        fit([str(shards), "--config", str(path)])
 
 
 def test_runs_of_one_second_have_folders_of_their_own(tmp_path):
@@ -90,10 +90,10 @@ def test_an_unused_folder_is_gone_and_a_used_one_stays(tmp_path, monkeypatch):
 
 
 def test_only_a_lost_worker_is_the_machine_s_fault(tmp_path):
-    with pytest.raises(MachineError, match="lost") as caught, told_endings(tmp_path, tmp_path, is_first_rank=True):
+    with pytest.raises(MachineError, match="lost") as caught, told_endings("shards", tmp_path, is_first_rank=True):
         raise RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. ")
     assert caught.value.hint == "start it again: it had no checkpoint yet"
-    with pytest.raises(RuntimeError, match="shape"), told_endings(tmp_path, tmp_path, is_first_rank=True):
+    with pytest.raises(RuntimeError, match="shape"), told_endings("shards", tmp_path, is_first_rank=True):
         raise RuntimeError("shape")
 
 

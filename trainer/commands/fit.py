@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
+from pytorch_lightning.callbacks import Callback
 
 from schemas.errors import FormatError, IdentityError, UsageError
+from trainer.audit import Audit
+from trainer.callbacks import how_to_go_on
 from trainer.commands.configs import config_path, read_config
 from trainer.commands.endings import told_endings
+from trainer.commands.fit_arguments import FitArguments
 from trainer.commands.run_folder import run_folder
 from trainer.commands.shard_folder import open_shards
 from trainer.commands.voice_cli import VoiceCLI, silence_lightning, usage_error
+from trainer.lost_ranks import LostRanks
+from trainer.probe import Probe
 from trainer.synth.checkpoint import find_checkpoint
 
 
@@ -36,26 +43,34 @@ class FitOutcome:
         return (self.run / "checkpoints" / f"{name}.ckpt").is_file()
 
 
-def fit(shards: Path, arguments: list[str]) -> FitOutcome:
-    """Trains on a shard set.
+def fit(arguments: Sequence[str]) -> FitOutcome:
+    """Trains on one or more shard sets.
 
     Args:
-        shards: folder of the shard set.
-        arguments: options of LightningCLI; `--config` may also name a packaged configuration.
+        arguments: the shard sets; then options of LightningCLI, where `--config` may also name a packaged
+            configuration, and `--audit`, `--probe` and `--reset-data`.
 
     Raises:
         UsageError: an option is unknown or its value wrong, or a resumed run has nothing left to train.
         FormatError, IdentityError, TrainingError: as the data module and the module raise them.
-        MachineError: a checkpoint could not be written, or a process that reads data was lost.
+        MachineError: a checkpoint could not be written, or a process that reads data or another rank was lost.
         SystemExit: after SIGTERM, with status 143.
     """
-    if not any(argument.startswith("--print_config") for argument in arguments):
-        open_shards(shards).close()  # a wrong folder is told before anything is made
+    given = FitArguments.of(arguments)
+    if not any(argument.startswith("--print_config") for argument in given.rest):
+        for location in given.shards:
+            if "://" not in location:  # what is far away is opened once, by the data module
+                open_shards(Path(location)).close()  # a wrong folder is told before anything is made
     silence_lightning()
-    configuration, given = _with_config(shards, arguments)
-    with run_folder() as (run, is_handed_down), told_endings(shards, run, is_first_rank=not is_handed_down):
+    configuration, options = _with_config(given)
+    with run_folder() as (run, is_handed_down), told_endings(given.location, run, is_first_rank=not is_handed_down):
         try:
-            cli = VoiceCLI(run, ["fit", *given], configuration="" if is_handed_down else configuration)
+            cli = VoiceCLI(
+                run,
+                ["fit", *options],
+                configuration="" if is_handed_down else configuration,
+                callbacks=[LostRanks(how_to_go_on(run, given.location)), *_asked_for(given, run)],
+            )
         except MisconfigurationException as error:
             raise usage_error(" ".join(str(error).split())) from error
         except (UsageError, FormatError, IdentityError):
@@ -68,40 +83,27 @@ def fit(shards: Path, arguments: list[str]) -> FitOutcome:
     )
 
 
-def _with_config(shards: Path, arguments: list[str]) -> tuple[str, list[str]]:
-    """What to say of the configuration; and the arguments, with configurations as files before all else."""
-    configs, rest = _taken_out(arguments, ("--config", "-c"))
-    checkpoints, rest = _taken_out(rest, ("--ckpt_path",))
-    if checkpoints:
-        checkpoint = find_checkpoint(Path(checkpoints[-1]))
-        rest = [*rest, "--ckpt_path", str(checkpoint)]
+def _asked_for(given: FitArguments, run: Path) -> list[Callback]:
+    """Callbacks of the flags."""
+    return [*([Probe()] if given.probe else []), *([Audit(run)] if given.audit else [])]
+
+
+def _with_config(given: FitArguments) -> tuple[str, list[str]]:
+    """What to say of the configuration; and the options, with configurations as files before all else."""
+    configs, rest = given.configs, list(given.rest)
+    if given.checkpoint is not None:
+        checkpoint = find_checkpoint(Path(given.checkpoint))
+        rest += ["--ckpt_path", str(checkpoint)]
         own = checkpoint.parent.parent / "config.yaml"
         if not configs and own.is_file():
-            configs = [str(own)]
+            configs = (str(own),)
     told = ", ".join(configs)
     if not configs:
-        configs = ["base" if torch.cuda.is_available() else "tiny"]
-        reason = "there is a GPU" if configs == ["base"] else "there is no GPU"
+        configs = ("base",) if torch.cuda.is_available() else ("tiny",)
+        reason = "there is a GPU" if configs == ("base",) else "there is no GPU"
         told = f"{configs[0]}, since {reason}; --config chooses another"
     paths = [config_path(name) for name in configs]
     for path in paths:
         read_config(path)
     files = [item for path in paths for item in ("--config", str(path))]
-    return told, [*files, "--data.shards", str(shards), *rest]
-
-
-def _taken_out(arguments: list[str], names: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Values of an option, and the arguments without it. Raises UsageError where a value is missing."""
-    values: list[str] = []
-    rest: list[str] = []
-    remaining = iter(arguments)
-    for argument in remaining:
-        name, equals, value = argument.partition("=")
-        if name not in names:
-            rest.append(argument)
-            continue
-        value = value if equals else next(remaining, "")
-        if not value:
-            raise UsageError(f"{name} needs a value", hint=f"such as {name} tiny")
-        values.append(value)
-    return values, rest
+    return told, [*files, *given.shards_option, *rest]

@@ -7,23 +7,27 @@ import logging
 import re
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jsonargparse
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import ProgressBar
+from pytorch_lightning.callbacks import Callback, ProgressBar
 from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI
 from pytorch_lightning.loggers import TensorBoardLogger
 
 from schemas.errors import UsageError
-from trainer.callbacks import AtomicCheckpointIO, InterruptStop, LastCheckpoint, SampleWriter, best_checkpoint
+from trainer.callbacks import AtomicCheckpointIO, LastCheckpoint, best_checkpoint
 from trainer.commands.limits import Limits
+from trainer.commands.step_groups import told_step_groups
 from trainer.commands.trainer_options import require_sensible_trainer
 from trainer.data.module import ShardDataModule
 from trainer.lit import VoiceModule
 from trainer.progress import RunProgress
 from trainer.quarantine import Quarantine
+from trainer.samples import SampleWriter
+from trainer.stopping import StopSignals
 from trainer.synth.checkpoint import read_checkpoint, require_resumable
 
 _NOISE = (
@@ -45,14 +49,15 @@ class VoiceCLI(LightningCLI):
         run: folder of the run.
         args: arguments, `fit` first.
         configuration: what is said of the configuration before training, with the limits; nothing where empty.
+        callbacks: those of this command, beside those of every run.
     """
 
-    def __init__(self, run: Path, args: list[str], configuration: str = "") -> None:
+    def __init__(self, run: Path, args: list[str], configuration: str = "", callbacks: Sequence[Callback] = ()) -> None:
         self.run, self.configuration = run, configuration
         self.steps_before = 0
         checkpoints = run / "checkpoints"
         quiet: dict[str, Any] = {"exit_on_error": False, "allow_abbrev": False}
-        usage = {"usage": "trainer fit SHARDS [OPTIONS]", "prog": "trainer fit SHARDS"}
+        usage = {"usage": "trainer fit SHARDS... [OPTIONS]", "prog": "trainer fit SHARDS..."}
         super().__init__(
             VoiceModule,
             ShardDataModule,
@@ -60,8 +65,9 @@ class VoiceCLI(LightningCLI):
             trainer_defaults={
                 "callbacks": [
                     Quarantine(run),
-                    InterruptStop(),
+                    StopSignals(),
                     SampleWriter(),
+                    *callbacks,
                     best_checkpoint(checkpoints),
                     LastCheckpoint(checkpoints),
                 ],
@@ -149,8 +155,10 @@ class VoiceCLI(LightningCLI):
             limits.require_more_than(used)
             self.steps_before = used.steps or 0
             told = [f"goes on after step {self.steps_before}", *told]
-        if self.trainer.world_size == 1:
-            told.append("Ctrl-C ends it with a checkpoint")
+            if self.datamodule.group_size is None and not self.datamodule.reset_data:
+                groups = told_step_groups(content, self.trainer.world_size, self.trainer.accumulate_grad_batches)
+                told += [groups] if groups else []
+        told.append("Ctrl-C ends it with a checkpoint")
         if self.configuration:
             sys.stderr.write(f"configuration: {self.configuration} ({'; '.join(told)})\n")
 
