@@ -13,6 +13,7 @@ from dataprep.shards.storage import Storage
 from schemas.shards import ShardInfo
 
 MAX_OPEN_FILES = 64
+_ATTEMPTS = 10
 _MAX_ROW_GROUPS = 8
 """Row groups kept: a batch is read row group by row group, and its neighbour may want the last ones again."""
 
@@ -42,7 +43,7 @@ class ShardFiles:
             FormatError, MachineError: as `Storage` raises them.
         """
         info = self._shards[shard]
-        part = self._storage.read_range(info.name, offset, num_bytes)
+        part = self._storage.read_range(info, offset, num_bytes)
         if part is not None:
             return part
         file = self._file(shard)
@@ -67,13 +68,20 @@ class ShardFiles:
         if shard not in self._open:
             if len(self._open) >= MAX_OPEN_FILES:
                 _close(self._open.popitem(last=False)[1])
-            info = self._shards[shard]
-            path = self._storage.local_file(info.name, info.bytes)
-            is_tar = info.name.endswith(".tar")
-            path.stat()  # pyarrow's own error has no reason to show
-            self._open[shard] = os.open(path, os.O_RDONLY) if is_tar else pq.ParquetFile(path)
+            self._open[shard] = self._opened(self._shards[shard])
         self._open.move_to_end(shard)
         return self._open[shard]
+
+    def _opened(self, info: ShardInfo) -> int | pq.ParquetFile:
+        for attempt in range(_ATTEMPTS):
+            path = self._storage.local_file(info)
+            try:
+                path.stat()  # pyarrow's own error has no reason to show
+                return os.open(path, os.O_RDONLY) if info.name.endswith(".tar") else pq.ParquetFile(path)
+            except FileNotFoundError:  # a copy may have made room for another between the two lines
+                if not self._storage.is_remote or attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError
 
     def close(self) -> None:
         """Closes what is open; reading opens it again."""

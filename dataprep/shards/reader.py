@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.shards.atomic import file_sha256
+from dataprep.shards.cache import CacheSettings
 from dataprep.shards.files import ShardFiles
 from dataprep.shards.index import map_index, number_column
 from dataprep.shards.members import Content, Loaded, MemberColumns, Wanted, read_members, wanted
 from dataprep.shards.npy import NPY_HEADER_BYTES, view_mel
-from dataprep.shards.storage import FolderStorage, Storage
+from dataprep.shards.storage import Storage, open_storage
 from schemas.errors import AudioError, FormatError
 from schemas.sample import SampleInfo
 from schemas.shards import ShardManifest
@@ -60,22 +61,38 @@ class ShardSet:
     forked opens its own. An index of over 1 GiB is not hashed here: `dataprep validate` does that.
 
     Args:
-        folder: the folder with `shards.json`.
+        location: the folder with `shards.json`, or its URL, such as `s3://bucket/shards`.
+        cache: where copies of far-away files are kept.
 
     Raises:
         FormatError: no manifest, another version, or an index that is missing or not the one that the manifest names.
+        MachineError, UsageError: the URL cannot be reached, or not with these credentials.
     """
 
-    def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
-        self.storage: Storage = FolderStorage(self.folder)
-        self.manifest = ShardManifest.read(self.folder / MANIFEST_NAME)
-        self._check_index()
+    def __init__(self, location: Path | str, cache: CacheSettings | None = None) -> None:
+        self.storage: Storage = open_storage(location, cache)
+        if self.storage.is_remote:
+            self.manifest = self._read_manifest()
+        else:
+            self.manifest = ShardManifest.read(Path(location) / MANIFEST_NAME)
+            self._check_index(Path(location) / self.manifest.index.name)
         self._open()
 
-    def _check_index(self) -> None:
+    @property
+    def folder(self) -> Path:
+        """The folder of a shard set on this machine."""
+        return Path(self.location)
+
+    def _read_manifest(self) -> ShardManifest:
+        try:
+            content = json.loads(self.storage.read_file(MANIFEST_NAME))
+        except ValueError as error:
+            raise FormatError(f"cannot be read as JSON: {error}", path=f"{self.location}/{MANIFEST_NAME}") from error
+        return ShardManifest.from_content(content, Path(f"{self.location}/{MANIFEST_NAME}"))
+
+    def _check_index(self, path: Path) -> None:
         info = self.manifest.index
-        path, stated = self.folder / info.name, info.sha256
+        stated = info.sha256
         if path.is_file() and path.stat().st_size == info.bytes > _HASHED_BYTES:
             return
         found = file_sha256(path) if path.is_file() else "nothing"
@@ -87,7 +104,8 @@ class ShardSet:
             )
 
     def _open(self) -> None:
-        path = self.folder / self.manifest.index.name
+        path = self.storage.local_file(self.manifest.index)
+        self.storage.told_size(sum(info.bytes for info in (*self.manifest.shards, self.manifest.index)))
         self.table = map_index(path)
         if self.table.num_rows != self.manifest.index.rows:
             raise FormatError(
@@ -99,10 +117,10 @@ class ShardSet:
         self._numbers: dict[str, NDArray[Any]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"folder": self.folder, "storage": self.storage, "manifest": self.manifest}
+        return {"storage": self.storage, "manifest": self.manifest}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.folder, self.storage, self.manifest = state["folder"], state["storage"], state["manifest"]
+        self.storage, self.manifest = state["storage"], state["manifest"]
         self._open()
 
     def __len__(self) -> int:
@@ -238,7 +256,7 @@ class ShardSet:
         return [loaded[place] for place in range(len(items))]
 
     def _fault(self, member: str, row: int, what: str) -> FormatError:
-        path = self.folder / self.manifest.shards[self.value("shard", row)].name
+        path = f"{self.location}/{self.manifest.shards[self.value('shard', row)].name}"
         return FormatError(f"{self.key(row)}.{member} {what}", hint=_DAMAGED, path=path)
 
     def close(self) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
+
+from dataprep.shards.cache import CacheSettings
+from schemas.dataset import FileInfo
+from schemas.errors import FormatError
 
 
 class Storage(Protocol):
@@ -13,24 +18,34 @@ class Storage(Protocol):
     def location(self) -> str:
         """The folder or URL, for messages."""
 
-    def local_file(self, name: str, num_bytes: int) -> Path:
+    @property
+    def is_remote(self) -> bool:
+        """Whether files come from elsewhere, so that a local copy may vanish and be fetched again."""
+
+    def read_file(self, name: str) -> bytes:
+        """Content of a small file. Raises FormatError where there is none, MachineError, UsageError."""
+
+    def local_file(self, info: FileInfo) -> Path:
         """Path of the whole file on a local disk; brought there first where it is not.
 
-        Args:
-            name: name of the file in the shard set.
-            num_bytes: its size as the manifest says.
-
         Raises:
-            FormatError: there is no such file, or it has another size.
+            FormatError: there is no such file, or it is not the one that `info` describes.
             MachineError: the place where it lies cannot be reached.
+            UsageError: access is denied, or the file is larger than the cache may be.
         """
 
-    def read_range(self, name: str, offset: int, num_bytes: int) -> bytes | None:
+    def read_range(self, info: FileInfo, offset: int, num_bytes: int) -> bytes | None:
         """Part of a file that is not worth bringing here whole; None where `local_file` is the way.
 
         Raises:
-            FormatError, MachineError: as `local_file`.
+            FormatError, MachineError, UsageError: as `local_file`.
         """
+
+    def told_size(self, num_bytes: int) -> None:
+        """Says how large all files are together."""
+
+    def want(self, infos: Sequence[FileInfo]) -> None:
+        """Says which files will be read next, in this order."""
 
 
 class FolderStorage:
@@ -40,6 +55,8 @@ class FolderStorage:
         folder: the folder with `shards.json`.
     """
 
+    is_remote = False
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -48,9 +65,31 @@ class FolderStorage:
         """The folder."""
         return str(self.folder)
 
-    def local_file(self, name: str, num_bytes: int) -> Path:  # noqa: ARG002  # the reader finds a short file out itself
-        """The path; whether there is such a file is found out by opening it."""
-        return self.folder / name
+    def read_file(self, name: str) -> bytes:
+        """Content of a file. Raises FormatError where there is none."""
+        try:
+            return (self.folder / name).read_bytes()
+        except OSError as error:
+            raise FormatError(f"cannot be read: {error.strerror}", path=self.folder / name) from error
 
-    def read_range(self, name: str, offset: int, num_bytes: int) -> None:
+    def local_file(self, info: FileInfo) -> Path:
+        """The path; whether there is such a file is found out by opening it."""
+        return self.folder / info.name
+
+    def read_range(self, info: FileInfo, offset: int, num_bytes: int) -> None:
         """None: the file is here."""
+
+    def told_size(self, num_bytes: int) -> None:
+        """Nothing to do."""
+
+    def want(self, infos: Sequence[FileInfo]) -> None:
+        """Nothing to do."""
+
+
+def open_storage(location: Path | str, cache: CacheSettings | None = None) -> Storage:
+    """The storage of a folder, or of a URL such as `s3://bucket/shards`."""
+    if isinstance(location, str) and "://" in location:
+        from dataprep.shards.objects import ObjectStorage
+
+        return ObjectStorage(location, cache or CacheSettings())
+    return FolderStorage(Path(location))

@@ -123,6 +123,18 @@ class ShardMix:
             loaded.update(zip(places.tolist(), found, strict=True))
         return [loaded[place] for place in range(len(rows))]
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether any of the sets lies elsewhere."""
+        return any(one.storage.is_remote for one in self.sets)
+
+    def want(self, shards: NDArray[np.int64]) -> None:
+        """Says which shards will be read next, by their numbers in the mix, in this order."""
+        before = np.cumsum([0, *(len(one.manifest.shards) for one in self.sets)])
+        for at, one in enumerate(self.sets):
+            mine = shards[(shards >= before[at]) & (shards < before[at + 1])] - before[at]
+            one.storage.want([one.manifest.shards[number] for number in mine.tolist()])
+
     def close(self) -> None:
         """Closes what is open; reading opens it again."""
         for one in self.sets:

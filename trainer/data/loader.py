@@ -52,6 +52,8 @@ class EpochLoader:
             pin_memory=self._pin_memory,
             worker_init_fn=leave_signals_to_the_parent,
             collate_fn=as_it_is,  # type: ignore[arg-type]  # typed for lists; there is no list where batch_size is None
+            # threads that fetch shards hold locks, which a forked process would wait for without end
+            multiprocessing_context="spawn" if self._num_workers and self._dataset.shards.is_remote else None,
             generator=torch.Generator(),  # else the loader draws its workers' seed from the global generator
         )
 

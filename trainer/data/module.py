@@ -17,12 +17,14 @@ What is relied on in pytorch_lightning 2.6 (loops/fit_loop.py, loops/training_ep
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities import rank_zero_warn
 
+from dataprep.shards.cache import CacheSettings, default_folder
 from dataprep.shards.reader import ShardSet
 from schemas.checkpoint import PlanState, QuarantinedUtterance
 from schemas.errors import UsageError
@@ -64,6 +66,9 @@ class ShardDataModule(pl.LightningDataModule):
             the run began with.
         seed: seed of the order of training.
         num_workers: processes that read.
+        cache_folder: where copies of shards in an object store are kept; None is `voxloom` in the user's cache folder.
+        cache_gigabytes: most that they may take; the longest unused make room.
+        retry_seconds: how long an object store may be out of reach before the run is ended.
         max_bad_samples: utterances that may turn out unreadable before the run is ended.
         reset_data: on resume, start with a new epoch of this data whatever the checkpoint was trained on.
     """
@@ -85,6 +90,9 @@ class ShardDataModule(pl.LightningDataModule):
         group_size: int | None = None,
         seed: int = 0,
         num_workers: int = 2,
+        cache_folder: str | None = None,
+        cache_gigabytes: float = 50.0,
+        retry_seconds: float = 300.0,
         max_bad_samples: int = 100,
         reset_data: bool = False,
     ) -> None:
@@ -92,6 +100,8 @@ class ShardDataModule(pl.LightningDataModule):
         self.locations = (shards,) if isinstance(shards, str) else tuple(shards)
         self._weights, self._temperature = weights, temperature
         self.num_workers, self.group_size = num_workers, group_size
+        folder = default_folder() if cache_folder is None else Path(cache_folder)
+        self.cache = CacheSettings(folder=folder, max_bytes=int(cache_gigabytes * 1e9), retry_seconds=retry_seconds)
         self.max_bad_samples, self.reset_data = max_bad_samples, reset_data
         self._options: dict[str, Any] = {
             "max_frames": max_frames, "max_batch_size": max_batch_size, "max_symbols": max_symbols, "jitter": jitter,
@@ -150,7 +160,7 @@ class ShardDataModule(pl.LightningDataModule):
             FormatError: not a shard set, or a damaged one.
             UsageError: `group_size` does not suit the Trainer, or there is nothing to train on.
         """
-        self.shard_set = ShardMix([ShardSet(location) for location in self.locations])
+        self.shard_set = ShardMix([ShardSet(location, self.cache) for location in self.locations])
         trainer = self._trainer()
         reload_every: int = trainer.reload_dataloaders_every_n_epochs  # type: ignore[attr-defined]  # set when made
         if reload_every != 1:
@@ -218,6 +228,7 @@ class ShardDataModule(pl.LightningDataModule):
             group_size=self.plan_settings.ranks,
             epoch=self._epoch,
             groups_done=groups_done if self._epoch == epoch else 0,
+            on_window=self.shard_set.want if self.shard_set.is_remote else None,
         )
         return self._loader(sampler)
 

@@ -1,0 +1,202 @@
+"""Shards in a real S3 server: the same utterances, a bounded cache, and a server that dies and returns."""
+
+import multiprocessing
+import os
+import shutil
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from dataprep.shards.cache import CacheSettings, FileCache
+from dataprep.shards.reader import LoadedSample, ShardSet
+from schemas.dataset import FileInfo
+from schemas.errors import FormatError, MachineError, UsageError
+from tests.helpers.corpora import tool
+from tests.helpers.runs import fit
+from tests.helpers.s3 import S3Server, needs_rclone
+from tests.helpers.shard_sets import made_frames, make_shard_set
+from tests.trainer.test_quarantine import flip
+from trainer.data.module import ShardDataModule
+
+pytestmark = [needs_rclone, pytest.mark.filterwarnings("ignore:.*out of reach")]
+TRAIN, EACH = 24, 4
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    root = tmp_path_factory.mktemp("s3")
+    (root / "bucket").mkdir()
+    server = S3Server(root)
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def url(server, monkeypatch, request):
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    folder = server.root / "bucket" / request.node.name.split("[")[0]
+    shutil.rmtree(folder, ignore_errors=True)
+    make_shard_set(folder, train=made_frames(TRAIN), validation=made_frames(3, 1), shard_utterances=EACH)
+    return f"s3://bucket/{folder.name}"
+
+
+def folder_of(server, url):
+    return server.root / url.removeprefix("s3://")
+
+
+def cache(tmp_path, **more):
+    return CacheSettings(**{"folder": tmp_path / "cache", "retry_seconds": 60.0, **more})
+
+
+def mels(shards):
+    loaded = shards.read_batch(np.arange(len(shards)))
+    assert all(isinstance(sample, LoadedSample) for sample in loaded), loaded
+    return [np.array(sample.mel) for sample in loaded]
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_the_same_utterances(server, url, tmp_path):
+    near, far = ShardSet(folder_of(server, url)), ShardSet(url, cache(tmp_path))
+    assert same(mels(near), mels(far))
+    assert far.index_sha256 == near.index_sha256
+    assert far.location == url
+
+
+def test_a_small_cache_stays_within_its_limit(server, url, tmp_path):
+    near = ShardSet(folder_of(server, url))
+    shard_bytes = max(info.bytes for info in near.manifest.shards)
+    limit = near.manifest.index.bytes + 2 * shard_bytes
+    far = ShardSet(url, cache(tmp_path, max_bytes=limit))
+    far.storage.want(far.manifest.shards[:2])
+    for row in np.random.default_rng(0).permutation(len(near)).tolist():
+        assert same(mels_of(near, row), mels_of(far, row))
+        held = sum(path.stat().st_size for path in (tmp_path / "cache").iterdir() if path.suffix != ".lock")
+        assert held <= limit
+    with pytest.raises(UsageError, match="the cache may hold 1,000"):
+        ShardSet(url, cache(tmp_path, folder=tmp_path / "tiny", max_bytes=1000))
+
+
+def mels_of(shards, row):
+    return [np.array(sample.mel) for sample in shards.read_batch(np.array([row]))]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_other_processes_make_connections_of_their_own(server, url, tmp_path, method):
+    far = ShardSet(url, cache(tmp_path))
+    here = mels(far)
+    shutil.rmtree(tmp_path / "cache")
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        there = pool.map_async(mels, [far, far]).get(timeout=60)
+    assert all(same(here, found) for found in there)
+
+
+def test_a_file_is_fetched_once_however_many_ask(tmp_path):
+    info = FileInfo(name="a.tar", bytes=3, sha256="ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    fetches = []
+
+    def fetch(handle):
+        fetches.append(1)
+        time.sleep(0.2)
+        handle.write(b"abc")
+
+    files = [FileCache(tmp_path, 100) for _ in range(5)]
+    threads = [threading.Thread(target=one.get, args=(info, fetch)) for one in files]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(fetches) == 1
+    assert files[0].path(info).read_bytes() == b"abc"
+    with pytest.raises(FormatError, match="has 3 bytes and SHA-256"):
+        FileCache(tmp_path / "other", 100).get(info, lambda handle: handle.write(b"abd"))
+    assert not [path for path in (tmp_path / "other").iterdir() if path.suffix != ".lock"]
+
+
+def fetch_and_die(folder, info):
+    def fetch(handle):
+        handle.write(b"ab")
+        handle.flush()
+        os._exit(9)
+
+    FileCache(folder, 100).get(info, fetch)
+
+
+def test_a_killed_fetch_leaves_nothing_that_counts(tmp_path):
+    info = FileInfo(name="a.tar", bytes=3, sha256="ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    process = multiprocessing.get_context("fork").Process(target=fetch_and_die, args=(tmp_path, info))
+    process.start()
+    process.join(20)
+    assert process.exitcode == 9
+    path = FileCache(tmp_path, 100).get(info, lambda handle: handle.write(b"abc"))
+    assert path.read_bytes() == b"abc"
+
+
+def test_a_server_that_dies_and_returns(server, url, tmp_path):
+    near, far = ShardSet(folder_of(server, url)), ShardSet(url, cache(tmp_path))
+    server.kill()
+    threading.Timer(8.0, server.start).start()
+    with pytest.warns(UserWarning, match="is back after"):
+        found = mels(far)
+    assert same(mels(near), found)
+
+
+def test_a_server_that_stays_away_is_an_error_in_time(server, url, tmp_path):
+    far = ShardSet(url, cache(tmp_path, retry_seconds=2.0))
+    server.kill()
+    try:
+        began = time.monotonic()
+        with pytest.raises(MachineError, match="out of reach for") as caught:
+            mels(far)
+        assert time.monotonic() - began < 60
+        assert "the same command goes on" in caught.value.hint
+    finally:
+        server.start()
+
+
+def test_damage_on_the_server_is_named(server, url, tmp_path):
+    folder = folder_of(server, url)
+    flip(folder, 5)
+    (folder / "train-000003.tar").unlink()
+    loaded = ShardSet(url, cache(tmp_path)).read_batch(np.arange(TRAIN))
+    wrong = {row: str(sample) for row, sample in enumerate(loaded) if isinstance(sample, FormatError)}
+    # a whole shard is compared with its hash before any of it is used
+    assert sorted(wrong) == [4, 5, 6, 7, 12, 13, 14, 15]
+    assert "train-000001.tar: train-0005" in wrong[5]
+    assert "SHA-256" in wrong[5]
+    assert "train-000003.tar: train-0012" in wrong[12]
+    assert "no such object" in wrong[12]
+
+
+def test_no_shard_set_and_no_access(server, url, tmp_path, monkeypatch):
+    with pytest.raises(FormatError, match="no such object"):
+        ShardSet(url + "-not", cache(tmp_path))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret-of-this-test")
+    with pytest.raises(UsageError, match="access is denied"):
+        ShardSet(url, cache(tmp_path))
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_training_in_windows_is_training_from_the_folder(server, url, tmp_path, num_workers):
+    near = folder_of(server, url)
+    limit = sum(path.stat().st_size for path in near.iterdir()) / 2e9
+
+    def data(location, **more):
+        return ShardDataModule(str(location), max_frames=150, window=8, num_workers=num_workers, **more)
+
+    whole = fit(None, data=data(near), max_epochs=2)
+    far = data(url, cache_folder=str(tmp_path / "cache"), cache_gigabytes=limit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        assert fit(None, data=far, max_epochs=2).steps == whole.steps
+
+
+def test_the_commands_take_a_url(server, url, tmp_path):
+    shown = tool("trainer", "plan", url, cwd=tmp_path)
+    assert "optimizer steps" in shown.stdout
