@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,9 @@ class ShardMix:
             _require_same(self.sets[0], other)
         self.offsets = np.cumsum([0, *(len(one) for one in self.sets)])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"sets": self.sets, "offsets": self.offsets}  # columns that were put together are made again
+
     def __len__(self) -> int:
         return int(self.offsets[-1])
 
@@ -56,6 +61,11 @@ class ShardMix:
                 "index": index,
             }
         )
+
+    def shared_speakers(self) -> tuple[str, ...]:
+        """Names that stand in several of the sets, sorted: each is one speaker of the mix."""
+        counts = Counter(name for one in self.sets for name in one.manifest.speakers)
+        return tuple(sorted(name for name, count in counts.items() if count > 1))
 
     @property
     def index_sha256(self) -> str:
@@ -152,9 +162,10 @@ def pooled_statistics(manifests: Sequence[ShardManifest]) -> MelStatistics | Non
         return None
     frames = np.array([number for number, _ in counted], dtype=np.float64)[:, None]
     means = np.array([statistics.mean for _, statistics in counted])
-    squares = np.square([statistics.std for _, statistics in counted]) + np.square(means)
     mean = (frames * means).sum(0) / frames.sum()
-    variance = (frames * squares).sum(0) / frames.sum() - np.square(mean)
+    # of the law of total variance: within the sets, and between them
+    squares = np.square([statistics.std for _, statistics in counted]) + np.square(means - mean)
+    variance = (frames * squares).sum(0) / frames.sum()
     return MelStatistics(mean=tuple(mean.tolist()), std=tuple(np.sqrt(variance).tolist()))
 
 
@@ -165,11 +176,13 @@ def _renumbered(names: Sequence[str], all_names: Sequence[str]) -> NDArray[np.in
 
 def _require_same(one: ShardSet, other: ShardSet) -> None:
     mine, theirs = one.manifest, other.manifest
-    places = f"{one.location} and {other.location}"
-    hint = "make one of them again with the options of the other"
     mine.symbols.require_same(theirs.symbols, one.location, other.location)
-    for name, told in (("feature_spec", "mels"), ("text_frontend", "text front end")):
-        if getattr(mine, name) != getattr(theirs, name):
-            raise IdentityError(
-                f"{places} have another {told}: {getattr(mine, name)} and {getattr(theirs, name)}", hint=hint
-            )
+    spec, other_spec = mine.feature_spec.model_dump(), theirs.feature_spec.model_dump()
+    fields = [("text_frontend", mine.text_frontend, theirs.text_frontend)]
+    fields += [(name, value, other_spec[name]) for name, value in spec.items() if value != other_spec[name]]
+    differing = [f"{name} {first!r} and {second!r}" for name, first, second in fields if first != second]
+    if differing:
+        raise IdentityError(
+            f"{one.location} and {other.location} do not go together: {', '.join(differing)}",
+            hint="make one of them again, with the version of voxloom and the --preset of the other",
+        )

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.errors import UsageError
-from trainer.data.keys import mix64
+from trainer.data.keys import CHUNK, mix64
+
+_HIGH = np.uint64(0xFFFFFFFF00000000)
 
 
 def repeats_of(
@@ -60,23 +62,42 @@ def mixed_places(sizes: Sequence[int], repeats: Sequence[float], seed: int, epoc
         seed: of the orders.
         epoch: number of the epoch, from 0.
     """
-    parts: list[NDArray[np.uint32]] = []
+    places: list[NDArray[np.uint32]] = []
     first = 0
     for number, (size, times) in enumerate(zip(sizes, repeats, strict=True)):
-        whole, fraction = int(times), times - int(times)
         once = np.arange(first, first + size, dtype=np.uint32)
-        part = _part(size, fraction, (seed, number), epoch)
-        parts.append(np.sort(np.concatenate([*[once] * whole, part + np.uint32(first)])))
+        whole, fraction = int(times), times - int(times)
+        often: int | NDArray[np.intp] = whole
+        if fraction and size:
+            often = whole + _part(size, fraction, (seed, number), epoch)
+        places.append(np.repeat(once, often))
         first += size
-    return np.concatenate(parts) if parts else np.empty(0, np.uint32)
+    return np.concatenate(places) if places else np.empty(0, np.uint32)
 
 
-def _part(size: int, fraction: float, seeds: tuple[int, int], epoch: int) -> NDArray[np.uint32]:
-    """Stretch number `epoch` of `fraction` x `size` places in an endless row of shuffled sets."""
+def _part(size: int, fraction: float, seeds: tuple[int, int], epoch: int) -> NDArray[np.intp]:
+    """How often each place is in stretch number `epoch` of `fraction` x `size` places, `[size]`.
+
+    The stretches lie one after the other in an endless row of shuffled sets, each edge at the nearest place.
+    """
     begin, end = (math.floor(fraction * size * number + 0.5) for number in (epoch, epoch + 1))
-    taken = [np.empty(0, np.uint32)]
-    for cycle in range(begin // size if size else 0, -(-end // size) if size else 0):
+    often = np.zeros(size, np.intp)
+    for cycle in range(begin // size, -(-end // size)):
         key = np.random.SeedSequence([*seeds, cycle]).generate_state(1, np.uint64)[0]
-        shuffled = np.argsort(mix64(np.arange(size, dtype=np.uint64), key), kind="stable").astype(np.uint32)
-        taken.append(shuffled[max(begin - cycle * size, 0) : min(end - cycle * size, size)])
-    return np.concatenate(taken)
+        often += _ranked(size, key, max(begin - cycle * size, 0), min(end - cycle * size, size))
+    return often
+
+
+def _ranked(size: int, key: np.uint64, first: int, stop: int) -> NDArray[np.bool_]:
+    """Whether a place is one of number `first` to `stop` in a random order of `size` places, `[size]`.
+
+    The order is that of unique random integers, and only its two edges are looked for: a tenth of a sort's time.
+    """
+    if first >= stop:
+        return np.zeros(size, bool)
+    keys = np.empty(size, np.uint64)
+    for begin in range(0, size, CHUNK):
+        rows = np.arange(begin, min(begin + CHUNK, size), dtype=np.uint64)
+        keys[begin : begin + CHUNK] = (mix64(rows, key) & _HIGH) | rows
+    edges = np.partition(keys, [first, stop - 1])[[first, stop - 1]]
+    return np.asarray((keys >= edges[0]) & (keys <= edges[1]))
