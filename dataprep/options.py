@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -35,6 +36,22 @@ class Shares(click.ParamType[tuple[float, float, float]]):
         if not min(train, validation, test) >= 0 or not abs(train + validation + test - 1) <= 1e-6:
             self.fail(f"{value!r} must be three shares from 0 to 1 that add up to 1", param, ctx)
         return train, validation, test
+
+
+class Numbers(click.ParamType[tuple[float, ...]]):
+    """Numbers from 0 on, `1,0.5`."""
+
+    name = "N,N,..."
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        """Checks each."""
+        try:
+            numbers = tuple(float(number) for number in str(value).strip("[]").split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not numbers with commas, such as 1,0.5", param, ctx)
+        if not all(0 <= number < math.inf for number in numbers):
+            self.fail(f"{value!r} must be numbers from 0 on", param, ctx)
+        return numbers
 
 
 class Size(click.ParamType[int]):

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dataprep.console import reporting_errors
+from dataprep.options import Numbers
 
 FOLDER = click.Path(path_type=Path)
 SEED = click.IntRange(0, 2**63 - 1)
@@ -27,40 +28,56 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("shards", type=FOLDER)
+@click.argument("shards", nargs=-1, required=True, metavar="SHARDS...")
 @click.option("--config", metavar="NAME|FILE", help="Whose limits to take. Default: what `trainer fit` would take.")
 @click.option("--ranks", type=click.IntRange(1), default=1, show_default=True, help="GPUs x accumulated batches.")
 @click.option("--max-frames", type=click.IntRange(1), help="Padded frames of a micro-batch.")
 @click.option("--max-symbols", type=click.IntRange(1), help="Padded symbols of a micro-batch.")
 @click.option("--max-batch-size", type=click.IntRange(1), help="Utterances of a micro-batch.")
 @click.option("--overlong", type=click.Choice(["own-batch", "error", "drop"]), help="What to do with the overlong.")
+@click.option("--quadratic", type=click.FloatRange(0), help="Cost of a frame for each frame of its utterance.")
+@click.option("--fixed", type=click.FloatRange(0), help="Cost of any micro-batch in frames, for the waiting.")
+@click.option("--jitter", type=click.FloatRange(0, 1, max_open=True), help="How far lengths are mixed.")
+@click.option("--length-classes", type=click.IntRange(1), help="Length classes of a step.")
+@click.option("--window", type=click.IntRange(1), help="Utterances sorted together, in whole shards.")
+@click.option("--weights", type=Numbers(), help="Of several sets, how often each utterance is taken.")
+@click.option("--temperature", type=click.FloatRange(1), help="Instead: 1 takes all once, more evens the sets out.")
 @click.option("--seed", type=SEED, help="Seed of the order.")
 @click.option("--epoch", type=click.IntRange(0), default=0, show_default=True, help="Which epoch.")
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the batches: .png, .svg or .pdf.")
 @reporting_errors
 def plan(
-    shards: Path, config: str | None, ranks: int, max_frames: int | None, max_symbols: int | None,
-    max_batch_size: int | None, overlong: str | None, seed: int | None, epoch: int, as_json: bool,
+    shards: tuple[str, ...], config: str | None, ranks: int, weights: tuple[float, ...] | None,
+    temperature: float | None, epoch: int, as_json: bool, plot: Path | None, **limits: float | str | None,
 ) -> None:  # fmt: skip
-    """Show what an epoch on SHARDS will be: steps, padding, waiting, the largest batches, the overlong.
+    """Show what an epoch on SHARDS will be: steps, padding, waiting, lengths, the largest batches, the overlong.
+
+    SHARDS are one or more shard sets: folders, or locations such as s3://bucket/shards.
 
     \b
-    trainer plan shards/ --ranks 8 --max-frames 24000
+    trainer plan shards/ --ranks 8 --max-frames 24000 --plot plan.png
+    trainer plan mandarin/ english/ --temperature 2
     """  # noqa: D301
     from trainer.commands.configs import plan_settings
-    from trainer.commands.plan import plan_json, print_plan, view_plan
+    from trainer.commands.plan import plan_json, plot_plan, view_plan
+    from trainer.commands.plan_print import print_plan
 
-    given = {
-        "max_frames": max_frames, "max_symbols": max_symbols, "max_batch_size": max_batch_size, "overlong": overlong,
-        "seed": seed,
-    }  # fmt: skip
-    view = view_plan(shards, plan_settings(config, ranks, given), epoch)
+    view = view_plan(shards, plan_settings(config, ranks, limits), epoch, weights=weights, temperature=temperature)
+    if plot is not None:
+        plot_plan(view, plot)
     if as_json:
         click.echo(plan_json(view))
-    else:
-        options = {"config": config, **{f"data.{name}": value for name, value in given.items()}}
-        told = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-        print_plan(view, shards, told)
+        return
+    options = {
+        "config": config,
+        **{f"data.{name}": value for name, value in limits.items()},
+        "data.weights": None if weights is None else "[" + ",".join(f"{share:g}" for share in weights) + "]",
+        "data.temperature": temperature,
+        "data.group_size": ranks if ranks > 1 else None,
+    }
+    told = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    print_plan(view, shards, told)
 
 
 @main.command()

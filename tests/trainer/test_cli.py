@@ -90,7 +90,8 @@ def test_plan_as_json_and_as_a_table(shards):
     shared = CliRunner().invoke(main, ["plan", str(shards), "--config", "tiny", "--ranks", "8", "--max-frames", "60"])
     assert "waiting" in shared.stdout
     assert "note: ranks wait long" in shared.stdout
-    assert shared.stdout.endswith(f"next: trainer fit {shards} --config tiny --data.max_frames 60\n")
+    options = "--config tiny --data.max_frames 60 --data.group_size 8"
+    assert shared.stdout.endswith(f"next: trainer fit {shards} {options}\n")
     refused = CliRunner().invoke(main, ["plan", str(shards), "--max-frames", "40", "--overlong", "error"])
     assert (refused.exit_code, refused.stderr[:7]) == (2, "error: ")
 

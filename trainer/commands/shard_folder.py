@@ -8,13 +8,17 @@ from dataprep.shards.reader import ShardSet
 from schemas.errors import UsageError
 
 
-def open_shards(folder: Path) -> ShardSet:
-    """Opens a shard set.
+def open_shards(location: Path | str) -> ShardSet:
+    """Opens a shard set: a folder, or a URL such as `s3://bucket/shards`.
 
     Raises:
-        UsageError: it is a prepared data set, of which no shards were made yet.
+        UsageError: it is a prepared data set, of which no shards were made yet; or the URL is of no kind known.
         FormatError: it is not a shard set, or a damaged one.
+        MachineError: the URL cannot be reached.
     """
+    if isinstance(location, str) and "://" in location:
+        return ShardSet(location)
+    folder = Path(location)
     if (folder / "dataset.json").is_file() and not (folder / "shards.json").is_file():
         raise UsageError("this is a prepared data set, not a shard set", hint=f"dataprep shard {folder}", path=folder)
     return ShardSet(folder)

@@ -170,6 +170,8 @@ class ShardDataModule(pl.LightningDataModule):
             )
         group_size = self.group_size or trainer.world_size * trainer.accumulate_grad_batches
         wanted = accumulations(group_size, trainer.world_size)
+        if self.group_size is not None and trainer.accumulate_grad_batches == 1:
+            trainer.accumulate_grad_batches = wanted  # nothing was said of it
         if trainer.accumulate_grad_batches != wanted:
             raise UsageError(
                 f"group_size {group_size} on {trainer.world_size} ranks takes {wanted} accumulations, "

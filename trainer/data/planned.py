@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.plan import EpochPlan, count_groups, iter_windows
+from trainer.data.plan import EpochPlan, count_groups, iter_windows, plan_epoch
 from trainer.data.windows import EpochInput, block_windows
 
 
@@ -19,6 +19,10 @@ class PlannedEpoch(Protocol):
     @property
     def num_groups(self) -> int:
         """Optimizer steps of the epoch."""
+
+    @property
+    def plan(self) -> EpochPlan:
+        """The whole plan, in memory."""
 
     def windows(self, groups_done: int) -> Iterator[tuple[int, EpochPlan]]:
         """(number of the window, plan) of each window; of those that lie wholly in the groups done, only the number of
@@ -33,16 +37,21 @@ class WholeEpoch:
     """A plan that is in memory."""
 
     def __init__(self, plan: EpochPlan) -> None:
-        self.plan = plan
+        self._plan = plan
+
+    @property
+    def plan(self) -> EpochPlan:
+        """The whole plan."""
+        return self._plan
 
     @property
     def num_groups(self) -> int:
         """Optimizer steps of the epoch."""
-        return self.plan.num_groups
+        return self._plan.num_groups
 
     def windows(self, groups_done: int) -> Iterator[tuple[int, EpochPlan]]:  # noqa: ARG002
         """The plan, as one window."""
-        yield 0, self.plan
+        yield 0, self._plan
 
     def shards(self, window: int) -> NDArray[np.int64]:  # noqa: ARG002
         """None."""
@@ -69,6 +78,12 @@ class WindowedEpoch:
                 given.num_frames, given.num_symbols, given.settings, given.epoch, given.block_offsets, groups_done
             )
         )
+
+    @property
+    def plan(self) -> EpochPlan:
+        """The whole plan, made when asked for."""
+        given = self.input
+        return plan_epoch(given.num_frames, given.num_symbols, given.settings, given.epoch, given.block_offsets)
 
     @cached_property
     def _blocks(self) -> list[NDArray[np.int64]]:
