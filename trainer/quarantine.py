@@ -1,7 +1,9 @@
 """Utterances that cannot be read: noted by every rank, agreed on by all, left out of the next epoch's plan.
 
 A micro-batch that lacks some or all of its utterances is computed all the same, so no rank ever takes another number of
-steps. Ranks tell each other only whether there is anything to tell, and that every tenth step.
+steps. Ranks tell each other only whether there is anything to tell, and that every tenth step, before a checkpoint is
+written, and at the end of an epoch, after which the next one is planned (`FitLoop.on_advance_start` asks for its
+loader).
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_warn
 
 from dataprep.shards.atomic import write_atomic
 from schemas.checkpoint import QuarantinedUtterance
 from schemas.errors import TrainingError
-from trainer.data.batch import Batch
+from trainer.data.batch import BadSample, Batch
 from trainer.data.module import ShardDataModule
+from trainer.exchange import gather_news
 
 QUARANTINE_NAME = "quarantine.jsonl"
 _LISTED = 10
@@ -38,11 +42,18 @@ class Quarantine(Callback):
         self._folder = folder
         self._found: list[QuarantinedUtterance] = []  # by this rank, since ranks last told each other
         self._trainer: pl.Trainer | None = None
-        self._in_validation: set[str] = set()
+        self._found_in_validation: list[BadSample] = []  # by this rank, in the validation that is under way
+        self._in_validation: set[int] = set()  # rows that were told
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
         """Remembers the Trainer, which `state_dict` is not given."""
         self._trainer = trainer
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
+        """A resumed run begins with what the one before it has found."""
+        data = _data(trainer)
+        if data is not None and data.quarantine:
+            self._write(trainer, data)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, batch_idx: int
@@ -62,19 +73,29 @@ class Quarantine(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing. Lightning asks every rank for it just before it asks the data module, whose state has the list."""
-        if self._trainer is not None and self._trainer.training:
-            self._agree(self._trainer)
+        trainer = self._trainer
+        # also within a validation, at whose end checkpoints are saved
+        if trainer is not None and trainer.state.fn is TrainerFn.FITTING and (trainer.training or trainer.validating):
+            self._agree(trainer)
         return {}
 
     def on_validation_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, *_: object
     ) -> None:
-        """Warns of each once; validation goes on without it."""
+        """Takes note; validation goes on without it."""
         del trainer, pl_module, outputs
-        for bad in batch.bad:
-            if bad.key not in self._in_validation:
-                self._in_validation.add(bad.key)
-                rank_zero_warn(f"left out of the validation: {bad.message}")
+        self._found_in_validation += batch.bad
+
+    def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
+        """Warns of what any rank has found, of each once, and counts."""
+        found, self._found_in_validation = self._found_in_validation, []
+        if not _any(trainer, found):
+            return
+        told = {bad.row: bad for bad in gather_news(found, trainer.world_size)}
+        for row in sorted(told.keys() - self._in_validation):
+            rank_zero_warn(f"left out of the validation: {told[row].message}")
+        self._in_validation |= told.keys()
+        _log(trainer, "val/bad_samples", len(told))
 
     def _agree(self, trainer: pl.Trainer) -> None:
         """Puts what any rank has found into the data module's quarantine, the same on all.
@@ -82,34 +103,44 @@ class Quarantine(Callback):
         Raises:
             TrainingError: there are more than the data module's `max_bad_samples`.
         """
-        data: object = trainer.datamodule  # type: ignore[attr-defined]  # set by Trainer.fit
-        if not isinstance(data, ShardDataModule):
+        data = _data(trainer)
+        if data is None or not _any(trainer, self._found):
             return
-        count = torch.tensor(float(len(self._found)), device=trainer.strategy.root_device)
-        if trainer.world_size > 1:
-            torch.distributed.all_reduce(count)
-        if not int(count):
-            return
+        found, self._found = gather_news(self._found, trainer.world_size), []
         known = {item.row for item in data.quarantine}
-        new = {item.row: item for item in sorted(self._gathered(trainer), key=_order) if item.row not in known}
-        self._found = []
+        new = {item.row: item for item in sorted(found, key=_order, reverse=True) if item.row not in known}
         data.quarantine = tuple(sorted((*data.quarantine, *new.values()), key=_order))
-        pl_module = trainer.lightning_module
-        pl_module.log("train/bad_samples", float(len(data.quarantine)), rank_zero_only=True)
-        for item in new.values():
-            rank_zero_warn(f"left out: {item.reason}")
-        if self._folder is not None and trainer.is_global_zero:
-            lines = [item.canonical_json() + b"\n" for item in data.quarantine]
-            write_atomic(self._folder / QUARANTINE_NAME, b"".join(lines))
+        for row in sorted(new):
+            rank_zero_warn(f"left out: {new[row].reason}")
+        _log(trainer, "train/bad_samples", len(data.quarantine))
+        self._write(trainer, data)
         if len(data.quarantine) > data.max_bad_samples:
             raise too_many(data.quarantine, data.max_bad_samples, data.location)
 
-    def _gathered(self, trainer: pl.Trainer) -> list[QuarantinedUtterance]:
-        if trainer.world_size == 1:
-            return self._found
-        by_rank: list[list[QuarantinedUtterance]] = [[] for _ in range(trainer.world_size)]
-        torch.distributed.all_gather_object(by_rank, self._found)
-        return [item for found in by_rank for item in found]
+    def _write(self, trainer: pl.Trainer, data: ShardDataModule) -> None:
+        if self._folder is not None and trainer.is_global_zero:
+            lines = [item.canonical_json() + b"\n" for item in data.quarantine]
+            write_atomic(self._folder / QUARANTINE_NAME, b"".join(lines))
+
+
+def _data(trainer: pl.Trainer) -> ShardDataModule | None:
+    data: object = trainer.datamodule  # type: ignore[attr-defined]  # set by Trainer.fit
+    return data if isinstance(data, ShardDataModule) else None
+
+
+def _any(trainer: pl.Trainer, found: Sequence[object]) -> bool:
+    """Whether any rank has found something; every one of them has to ask."""
+    if trainer.world_size == 1:
+        return bool(found)
+    count = torch.tensor(float(len(found)), device=trainer.strategy.root_device)
+    torch.distributed.all_reduce(count)
+    return bool(count)
+
+
+def _log(trainer: pl.Trainer, name: str, count: int) -> None:
+    """Not by the module's `log`, which Lightning forbids at the end of a validation, where checkpoints are saved."""
+    for logger in trainer.loggers:
+        logger.log_metrics({name: float(count)}, step=trainer.global_step)
 
 
 def _order(item: QuarantinedUtterance) -> tuple[int, int]:
