@@ -35,20 +35,20 @@ class ShardFiles:
         self._row_groups: OrderedDict[tuple[int, int, tuple[str, ...]], pa.Table] = OrderedDict()
         self._pid = os.getpid()
 
-    def read_span(self, shard: int, offset: int, num_bytes: int) -> bytes:
-        """Bytes of a tar; fewer where it ends before.
+    def read_span(self, shard: int, offset: int, into: memoryview) -> memoryview:
+        """Bytes of a tar, as many as `into` has room for, put there; fewer where the tar ends before.
 
         Raises:
             OSError: it cannot be opened or read.
             FormatError, MachineError: as `Storage` raises them.
         """
         info = self._shards[shard]
-        part = self._storage.read_range(info, offset, num_bytes)
+        part = self._storage.read_range(info, offset, len(into))
         if part is not None:
-            return part
+            return memoryview(part)
         file = self._file(shard)
         assert isinstance(file, int)
-        return os.pread(file, num_bytes, offset)
+        return into[: os.preadv(file, [into], offset)]
 
     def row_group(self, shard: int, group: int, columns: tuple[str, ...]) -> pa.Table:
         """A row group of a Parquet shard. Raises OSError, pyarrow.ArrowInvalid, FormatError or MachineError."""

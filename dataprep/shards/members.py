@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -61,28 +62,51 @@ def wanted(
     ]
 
 
-def read_members(
-    files: ShardFiles, members: Iterable[Wanted], *, is_tar: bool, fault: Callable[[Wanted, str], FormatError]
-) -> dict[int, Loaded]:
-    """Contents by the place that each is wanted at; an error in the place of what cannot be read.
+class Scratch:
+    """Memory that is read into again and again, so that it stays in the processor's cache."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def __call__(self, num_bytes: int) -> memoryview:
+        """Room for so many bytes; what was there is overwritten."""
+        if len(self._buffer) < num_bytes:
+            self._buffer = bytearray(num_bytes + num_bytes // 4)
+        return memoryview(self._buffer)[:num_bytes]
+
+
+def fresh(num_bytes: int) -> memoryview:
+    """Room for so many bytes that nobody else has."""
+    return memoryview(bytearray(num_bytes))
+
+
+def iter_members(
+    files: ShardFiles,
+    members: Iterable[Wanted],
+    *,
+    is_tar: bool,
+    fault: Callable[[Wanted, str], FormatError],
+    room: Callable[[int], memoryview] = fresh,
+) -> Iterator[tuple[Wanted, Loaded]]:
+    """Members in the order in which they lie, each with its content, or an error in the place of what cannot be read.
 
     Args:
         files: the open files.
         members: what to read, in any order.
         is_tar: tar or Parquet.
         fault: makes the error of a member.
+        room: gives memory to read a tar into; a `Scratch` makes contents valid until the next step only.
 
     Raises:
         MachineError: the shards cannot be reached.
     """
-    ordered = sorted(members, key=lambda item: (item.shard, item.offset, item.size))
-    read = _read_tar if is_tar else _read_parquet
-    loaded: dict[int, Loaded] = {}
-    for item, content in read(files, ordered, fault):
+    ordered = sorted(members, key=attrgetter("shard", "offset", "size"))
+    read = _read_tar(files, ordered, fault, room) if is_tar else _read_parquet(files, ordered, fault)
+    for item, content in read:
         if not isinstance(content, FormatError) and isal_zlib.crc32(content) != item.crc32:
-            content = fault(item, "differs from its checksum in the index")
-        loaded[item.place] = content
-    return loaded
+            yield item, fault(item, "differs from its checksum in the index")
+        else:
+            yield item, content
 
 
 def spans(ordered: Sequence[Wanted]) -> Iterator[list[Wanted]]:
@@ -101,19 +125,18 @@ def spans(ordered: Sequence[Wanted]) -> Iterator[list[Wanted]]:
 
 
 def _read_tar(
-    files: ShardFiles, ordered: Sequence[Wanted], fault: Callable[[Wanted, str], FormatError]
+    files: ShardFiles,
+    ordered: Sequence[Wanted],
+    fault: Callable[[Wanted, str], FormatError],
+    room: Callable[[int], memoryview],
 ) -> Iterator[tuple[Wanted, Loaded]]:
     for group in spans(ordered):
         start = group[0].offset
         try:
-            content = files.read_span(group[0].shard, start, group[-1].offset + group[-1].size - start)
+            view = files.read_span(group[0].shard, start, room(group[-1].offset + group[-1].size - start))
         except (OSError, FormatError) as error:
             yield from ((item, fault(item, _reason(error))) for item in group)
             continue
-        if len(group) == 1 and len(content) == group[0].size:
-            yield group[0], content
-            continue
-        view = memoryview(content)
         for item in group:
             part = view[item.offset - start : item.offset - start + item.size]
             yield item, part if len(part) == item.size else fault(item, "cannot be read: the shard ends before it")

@@ -1,7 +1,8 @@
 """How fast batches are read, beside the bare loop and other loaders: `python -m scripts.bench.loader [PART ...]`.
 
-Parts: `speed` (our loader, a bare loop of pread, frombuffer and pad, lhotse Shar, webdataset; the same utterances in one
-process, warm page cache), `start` (1 M rows: from opening to the first batch), `memory` (10 M rows, 1 and 4 workers).
+Parts: `speed` (our loader, a bare loop of pread, frombuffer and pad, lhotse Shar, webdataset; the same utterances in
+one process, warm page cache), `start` (1 M rows: from opening to the first batch), `memory` (10 M rows, 1 and 4
+workers).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.shards.reader import IndexColumns, LoadedSample, ShardSet
+from dataprep.shards.reader import IndexColumns, ShardSet
 from schemas.base import canonical_json
 from schemas.errors import FormatError, IdentityError
 from schemas.features import MelStatistics
@@ -116,22 +116,31 @@ class ShardMix:
         return self.sets[at].key(within)
 
     def _within(self, row: int) -> tuple[int, int]:
+        if len(self.sets) == 1:
+            return 0, row
         at = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return at, row - int(self.offsets[at])
 
-    def read_batch(
-        self, rows: NDArray[np.int64], *, mel: bool = True, audio: bool = False
-    ) -> list[LoadedSample | FormatError]:
-        """Utterances in the order of `rows`, as `ShardSet.read_batch`. Raises MachineError."""
+    def read_padded(
+        self, rows: NDArray[np.int64], out: Sequence[NDArray[np.float32]]
+    ) -> list[NDArray[np.int64] | FormatError]:
+        """Symbol ids and mels in the order of `rows`, as `ShardSet.read_padded`. Raises MachineError."""
         if len(self.sets) == 1:
-            return self.sets[0].read_batch(rows, mel=mel, audio=audio)
-        loaded: dict[int, LoadedSample | FormatError] = {}
+            return self.sets[0].read_padded(rows, out)
+        loaded: dict[int, NDArray[np.int64] | FormatError] = {}
         of_set = self.set_of(rows)
         for at in np.unique(of_set).tolist():
-            places = np.flatnonzero(of_set == at)
-            found = self.sets[at].read_batch(rows[places] - self.offsets[at], mel=mel, audio=audio)
-            loaded.update(zip(places.tolist(), found, strict=True))
+            places = np.flatnonzero(of_set == at).tolist()
+            found = self.sets[at].read_padded(rows[places] - self.offsets[at], [out[place] for place in places])
+            loaded.update(zip(places, found, strict=True))
         return [loaded[place] for place in range(len(rows))]
+
+    def frames_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Frames of some rows, int64; reads their numbers of the index alone."""
+        if len(self.sets) == 1:
+            return np.asarray(self.sets[0].columns.frames[rows], dtype=np.int64)
+        within = [self._within(row) for row in rows.tolist()]
+        return np.array([self.sets[at].value("frames", row) for at, row in within], dtype=np.int64)
 
     @property
     def is_remote(self) -> bool:

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from dataprep.shards.reader import LoadedSample
-from schemas.errors import VoxloomError
+from schemas.errors import FormatError, VoxloomError
 from trainer.data.batch import BadSample, Batch
 from trainer.data.collection import ShardMix
 from trainer.data.sampler import BatchRequest
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """An utterance that was read, and what the request says of it."""
-
-    row: int
-    place: int
-    weight: float
-    sample: LoadedSample
 
 
 class ShardDataset(Dataset[Batch | VoxloomError]):
@@ -57,39 +46,39 @@ class ShardDataset(Dataset[Batch | VoxloomError]):
         Raises:
             MachineError: the shards cannot be reached.
         """
-        rows = request.rows.tolist()
-        places = [-1] * len(rows) if request.places is None else request.places.tolist()
-        good: list[_Read] = []
-        bad: list[BadSample] = []
-        for row, place, weight, sample in zip(
-            rows, places, request.weights.tolist(), self.shards.read_batch(request.rows), strict=True
-        ):
-            if isinstance(sample, LoadedSample):
-                good.append(_Read(row, place, weight, sample))
-            else:
-                bad.append(BadSample(row=row, key=self.shards.key(row), message=str(sample), place=place))
+        rows = request.rows
+        if not len(rows):
+            return self._made_up(request, ())
+        lengths = self.shards.frames_of(rows)
+        num_mels = self.shards.manifest.feature_spec.num_mels
+        mels = torch.empty(len(rows), num_mels, int(lengths.max()))
+        found = self.shards.read_padded(rows, list(mels.numpy()))
+        places = np.full(len(rows), -1) if request.places is None else request.places
+        bad = tuple(
+            BadSample(row=row, key=self.shards.key(row), message=str(item), place=place)
+            for row, place, item in zip(rows.tolist(), places.tolist(), found, strict=True)
+            if isinstance(item, FormatError)
+        )
+        good = [place for place, item in enumerate(found) if not isinstance(item, FormatError)]
         if not good:
-            return self._made_up(request, tuple(bad))
-        return self._batch(request, good, tuple(bad))
-
-    def _batch(self, request: BatchRequest, good: Sequence[_Read], bad: tuple[BadSample, ...]) -> Batch:
-        ids = [item.sample.phoneme_ids for item in good]
-        mels = [item.sample.mel for item in good if item.sample.mel is not None]
-        rows = [item.row for item in good]
+            return self._made_up(request, bad)
+        ids = [item for item in found if not isinstance(item, FormatError)]
+        if bad:
+            mels = mels[good, :, : int(lengths[good].max())]
         return Batch(
-            keys=tuple(self.shards.key(row) for row in rows),
+            keys=tuple(self.shards.key(row) for row in rows[good].tolist()),
             symbol_ids=pad_last(ids, torch.int64),
             symbol_lengths=torch.tensor([len(symbols) for symbols in ids], dtype=torch.int64),
-            mels=pad_last(mels, torch.float32),
-            mel_lengths=torch.tensor([mel.shape[-1] for mel in mels], dtype=torch.int64),
-            speakers=torch.tensor([self.shards.speaker_of(row) for row in rows], dtype=torch.int64),
-            weights=torch.tensor([item.weight for item in good], dtype=torch.float32),
+            mels=mels,
+            mel_lengths=torch.from_numpy(lengths[good]),
+            speakers=torch.tensor([self.shards.speaker_of(row) for row in rows[good].tolist()], dtype=torch.int64),
+            weights=torch.from_numpy(request.weights[good]),
             group_frames=float(request.group_frames),
             group_symbols=float(request.group_symbols),
             num_slots=request.num_slots,
             epoch=request.epoch,
             group=request.group,
-            places=tuple(item.place for item in good),
+            places=tuple(places[good].tolist()),
             bad=bad,
         )
 

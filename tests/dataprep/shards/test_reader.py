@@ -48,6 +48,18 @@ def test_a_batch_is_its_members_one_by_one(shards, rows):
     assert all(same(sample, shards, row) for sample, row in zip(loaded, rows, strict=True))
 
 
+@given(rows=st.lists(st.integers(0, TRAIN - 1), min_size=1, max_size=30), spare=st.integers(0, 9))
+@settings(max_examples=30, deadline=None)
+def test_a_padded_batch_is_its_mels_with_zeros(shards, rows, spare):
+    lengths = [shards.value("frames", row) for row in rows]
+    out = np.full((len(rows), SPEC.num_mels, max(lengths) + spare), np.nan, np.float32)
+    ids = shards.read_padded(np.array(rows, dtype=np.int64), list(out))
+    for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        assert np.array_equal(out[place, :, :length], shards.read_mel(row))
+        assert not out[place, :, length:].any()
+        assert ids[place].tolist() == list(shards.read_info(row).phoneme_ids)
+
+
 def test_only_what_is_asked_for(shards):
     heard = shards.read_batch(np.arange(3), mel=False, audio=True)
     assert all(sample.mel is None for sample in heard)
@@ -87,8 +99,8 @@ def test_spans_hold_each_member_once_and_no_wide_gap(layout, gaps):
 def test_neighbours_are_one_read(tmp_path, monkeypatch):
     shards = ShardSet(make_shard_set(tmp_path, train=made_frames(10)))
     reads = []
-    usual = os.pread
-    monkeypatch.setattr(os, "pread", lambda *what: reads.append(what) or usual(*what))
+    usual = os.preadv
+    monkeypatch.setattr(os, "preadv", lambda *what: reads.append(what) or usual(*what))
     assert all(isinstance(sample, LoadedSample) for sample in shards.read_batch(np.arange(9, -1, -1)))
     assert len(reads) == 1
 
