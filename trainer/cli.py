@@ -28,9 +28,9 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("shards", nargs=-1, required=True, metavar="SHARDS...")
+@click.argument("shards", nargs=-1, metavar="SHARDS...")
 @click.option("--config", metavar="NAME|FILE", help="Whose limits to take. Default: what `trainer fit` would take.")
-@click.option("--ranks", type=click.IntRange(1), default=1, show_default=True, help="GPUs x accumulated batches.")
+@click.option("--ranks", type=click.IntRange(1), help="GPUs x accumulations. Default: what `trainer fit` would take.")
 @click.option("--max-frames", type=click.IntRange(1), help="Padded frames of a micro-batch.")
 @click.option("--max-symbols", type=click.IntRange(1), help="Padded symbols of a micro-batch.")
 @click.option("--max-batch-size", type=click.IntRange(1), help="Utterances of a micro-batch.")
@@ -40,44 +40,46 @@ def main() -> None:
 @click.option("--jitter", type=click.FloatRange(0, 1, max_open=True), help="How far lengths are mixed.")
 @click.option("--length-classes", type=click.IntRange(1), help="Length classes of a step.")
 @click.option("--window", type=click.IntRange(1), help="Utterances sorted together, in whole shards.")
-@click.option("--weights", type=Numbers(), help="Of several sets, how often each utterance is taken.")
+@click.option("--weights", type=Numbers(), help="Of several sets, how often an epoch takes each utterance.")
 @click.option("--temperature", type=click.FloatRange(1), help="Instead: 1 takes all once, more evens the sets out.")
 @click.option("--seed", type=SEED, help="Seed of the order.")
 @click.option("--epoch", type=click.IntRange(0), default=0, show_default=True, help="Which epoch.")
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the batches: .png, .svg or .pdf.")
+@click.option(
+    "--plot", type=click.Path(path_type=Path), is_flag=False, flag_value=Path("plan.png"), metavar="[FILE]",
+    help="Draw the micro-batches: .png, .svg or .pdf. FILE is plan.png where not given.",
+)  # fmt: skip
 @reporting_errors
 def plan(
-    shards: tuple[str, ...], config: str | None, ranks: int, weights: tuple[float, ...] | None,
-    temperature: float | None, epoch: int, as_json: bool, plot: Path | None, **limits: float | str | None,
+    shards: tuple[str, ...], config: str | None, ranks: int | None, epoch: int, as_json: bool, plot: Path | None,
+    **given: float | str | tuple[float, ...] | None,
 ) -> None:  # fmt: skip
     """Show what an epoch on SHARDS will be: steps, padding, waiting, lengths, the largest batches, the overlong.
 
-    SHARDS are one or more shard sets: folders, or locations such as s3://bucket/shards.
+    SHARDS are one or more shard sets: folders, or locations such as s3://bucket/shards. They may be left out where the
+    configuration names them, as the `config.yaml` of a run does.
 
     \b
-    trainer plan shards/ --ranks 8 --max-frames 24000 --plot plan.png
-    trainer plan mandarin/ english/ --temperature 2
+    trainer plan shards/ --ranks 8 --max-frames 24000
+    trainer plan mandarin/ english/ --temperature 2 --plot plan.png
     """  # noqa: D301
-    from trainer.commands.configs import plan_settings
-    from trainer.commands.plan import plan_json, plot_plan, view_plan
+    from trainer.commands.data_config import data_config
+    from trainer.commands.plan import plan_json, view_plan
+    from trainer.commands.plan_next import fit_command
+    from trainer.commands.plan_plot import draw_plan, picture_kind
     from trainer.commands.plan_print import print_plan
 
-    view = view_plan(shards, plan_settings(config, ranks, limits), epoch, weights=weights, temperature=temperature)
     if plot is not None:
-        plot_plan(view, plot)
+        picture_kind(plot)
+    found = data_config(config, ranks, given)
+    locations = shards or found.shards
+    view = view_plan(found, locations, epoch)
+    if plot is not None:
+        draw_plan(view, plot)
     if as_json:
         click.echo(plan_json(view))
-        return
-    options = {
-        "config": config,
-        **{f"data.{name}": value for name, value in limits.items()},
-        "data.weights": None if weights is None else "[" + ",".join(f"{share:g}" for share in weights) + "]",
-        "data.temperature": temperature,
-        "data.group_size": ranks if ranks > 1 else None,
-    }
-    told = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-    print_plan(view, shards, told)
+    else:
+        print_plan(view, fit_command(locations, config, ranks, given, found.overruled), plot)
 
 
 @main.command()

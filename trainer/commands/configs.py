@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+import os
 from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]  # no stubs are installed
 
 from schemas.errors import UsageError
-from trainer.data.plan import DEFAULT_MAX_FRAMES, PlanSettings
 
 FOLDER = Path(__file__).parent.parent / "configs"
 
@@ -28,22 +26,13 @@ def config_path(name: str) -> Path:
     raise UsageError(f"no configuration {name!r}", hint=f"give a YAML file, or one of the packaged: {_packaged()}")
 
 
-def has_gpu() -> bool:
-    """Whether the NVIDIA driver shows a GPU; asks without importing torch."""
-    return any(Path("/proc/driver/nvidia/gpus").glob("*"))
-
-
-def plan_settings(config: str | None, ranks: int, given: Mapping[str, object]) -> PlanSettings:
-    """The plan's settings that `trainer fit` would take from a configuration, but for what is `given` and not None.
-
-    Raises:
-        UsageError: no such configuration, or a value outside its range.
-    """
-    names = {field.name for field in dataclasses.fields(PlanSettings)} - {"ranks"}
-    section = _data_section(config_path(config or ("base" if has_gpu() else "tiny")))
-    values = {name: value for name, value in section.items() if name in names}
-    values |= {name: value for name, value in given.items() if value is not None}
-    return PlanSettings(ranks=ranks, **{"max_frames": DEFAULT_MAX_FRAMES, **values})  # type: ignore[arg-type]  # checks itself
+def num_gpus() -> int:
+    """GPUs that the NVIDIA driver shows, of those that `CUDA_VISIBLE_DEVICES` names; asks without importing torch."""
+    there = len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return there
+    return min(there, len([name for name in visible.split(",") if name.strip() not in ("", "-1")]))
 
 
 def read_config(path: Path) -> dict[str, object]:
@@ -64,11 +53,15 @@ def read_config(path: Path) -> dict[str, object]:
     return content
 
 
-def _data_section(path: Path) -> dict[str, object]:
-    """The `data` section of a configuration. Raises UsageError where it is none."""
-    section = read_config(path).get("data", {})
+def section_of(path: Path, name: str) -> dict[str, object]:
+    """A section of a configuration, empty where it has none.
+
+    Raises:
+        UsageError: it cannot be read, or what stands there is no section.
+    """
+    section = read_config(path).get(name) or {}
     if not isinstance(section, dict):
-        raise UsageError("`data:` is not a section", hint="start from a packaged one", path=path)
+        raise UsageError(f"`{name}:` is not a section", hint="start from a packaged one", path=path)
     return section
 
 

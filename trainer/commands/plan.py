@@ -6,12 +6,12 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.commands.plan_plot import plot_shapes
+from schemas.errors import UsageError
+from trainer.commands.data_config import DataConfig
 from trainer.commands.shard_folder import open_shards
 from trainer.data.collection import ShardMix
 from trainer.data.epochs import Epochs, SetShare
@@ -33,7 +33,7 @@ class NamedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """The plan of one epoch of a shard set, as figures."""
+    """The plan of one epoch of one or more shard sets, as figures."""
 
     settings: PlanSettings
     """What it was made with."""
@@ -47,6 +47,8 @@ class PlanView:
     """What can be trained on, and what is left out."""
     sets: tuple[SetShare, ...]
     """What the epoch takes of each shard set."""
+    shared_speakers: tuple[str, ...]
+    """Names of speakers that several shard sets have."""
     classes: tuple[LengthClass, ...]
     """Utterances by length."""
     most_frames: tuple[NamedBatch, ...]
@@ -56,50 +58,57 @@ class PlanView:
     shapes: BatchShapes
     """Shape of each micro-batch."""
     frames_per_second: float
+    """Of the mels."""
+
+    @property
+    def hours(self) -> float:
+        """Hours of the epoch, each utterance as often as it comes."""
+        return sum(one.hours for one in self.sets)
 
 
-def view_plan(
-    shards: Sequence[str], settings: PlanSettings, epoch: int, *, weights: Sequence[float] | None = None,
-    temperature: float | None = None,
-) -> PlanView:  # fmt: skip
+def view_plan(config: DataConfig, shards: Sequence[str], epoch: int) -> PlanView:
     """Plans an epoch of the training split.
 
     Raises:
         FormatError: not a shard set.
         IdentityError: the shard sets do not go together.
-        UsageError: a prepared data set; or an utterance is over the limits and `settings.overlong` is `error`; or
-            weights or temperature make no sense.
+        MachineError: an object store cannot be reached.
+        UsageError: no shard set, or a prepared data set; or an utterance is over the limits and `settings.overlong` is
+            `error`; or weights or temperature make no sense.
     """
-    mix = ShardMix([open_shards(location) for location in shards])
-    epochs = Epochs(mix, settings, weights, temperature)
+    if not shards:
+        raise UsageError("no shard set was given", hint="trainer plan SHARDS... [OPTIONS]")
+    settings = config.settings
+    mix = ShardMix([open_shards(location, config.cache) for location in shards])
+    epochs = Epochs(mix, settings, config.weights, config.temperature)
     planned, selection = epochs.planned(epoch)
-    plan = planned.plan
-    frames, symbols = selection.num_frames, selection.num_symbols
+    plan, frames, symbols = planned.plan, selection.num_frames, selection.num_symbols
     shapes = batch_shapes(plan, frames, symbols)
     spec = mix.manifest.feature_spec
     frames_per_second = spec.sample_rate / spec.hop_length
 
-    def named(batches: list[LargeBatch]) -> tuple[NamedBatch, ...]:
-        rows = [int(row) for row in selection.rows_at(_places(batches))]
-        return tuple(NamedBatch(batch=one, key=mix.key(row)) for one, row in zip(batches, rows, strict=True))
+    def keys(places: NDArray[np.integer]) -> list[str]:
+        return [mix.key(row) for row in selection.rows_at(places).tolist()]
+
+    def largest(padded: NDArray[np.int64], lengths: NDArray[np.integer]) -> tuple[NamedBatch, ...]:
+        found = largest_batches(plan, padded, lengths, _LARGEST)
+        named = keys(np.array([one.place for one in found], dtype=np.int64))
+        return tuple(NamedBatch(batch=one, key=key) for one, key in zip(found, named, strict=True))
 
     return PlanView(
         settings=settings,
         epoch=epoch,
         summary=summarize(plan, frames, symbols, settings),
-        overlong=tuple(mix.key(int(row)) for row in selection.rows_at(overlong_rows(frames, symbols, settings))),
+        overlong=tuple(dict.fromkeys(keys(overlong_rows(frames, symbols, settings)))),  # a mix may repeat them
         selection=selection,
         sets=tuple(epochs.realised(epoch)),
-        classes=tuple(length_classes(shapes, frames, frames_per_second)) if len(selection) else (),
-        most_frames=named(largest_batches(plan, shapes.padded_frames, frames, _LARGEST)),
-        most_symbols=named(largest_batches(plan, shapes.padded_symbols, symbols, _LARGEST)),
+        shared_speakers=mix.shared_speakers(),
+        classes=tuple(length_classes(plan, shapes, frames, frames_per_second)),
+        most_frames=largest(shapes.padded_frames, frames),
+        most_symbols=largest(shapes.padded_symbols, symbols),
         shapes=shapes,
         frames_per_second=frames_per_second,
     )
-
-
-def _places(batches: Sequence[LargeBatch]) -> NDArray[np.int64]:
-    return np.array([one.place for one in batches], dtype=np.int64)
 
 
 def plan_json(view: PlanView) -> str:
@@ -107,34 +116,22 @@ def plan_json(view: PlanView) -> str:
 
     def large(batches: Sequence[NamedBatch]) -> list[dict[str, object]]:
         return [
-            {
-                "utterances": one.batch.utterances,
-                "longest": one.batch.longest,
-                "padded": one.batch.padded,
-                "key": one.key,
-            }
-            for one in batches
+            {"utterances": one.utterances, "longest": one.longest, "padded": one.padded, "key": named.key}
+            for named in batches
+            for one in [named.batch]
         ]
 
     content = {
         **view.summary.to_dict(),
+        "hours": view.hours,
         "overlong": view.overlong,
         "excluded": view.selection.excluded,
         "epoch": view.epoch,
         "sets": [dataclasses.asdict(one) for one in view.sets],
+        "shared_speakers": view.shared_speakers,
         "length_classes": [dataclasses.asdict(one) for one in view.classes],
         "most_frames": large(view.most_frames),
         "most_symbols": large(view.most_symbols),
         "settings": view.settings.to_dict(),
     }
     return json.dumps(content, ensure_ascii=False, indent=2)
-
-
-def plot_plan(view: PlanView, path: Path) -> None:
-    """Draws the shapes of the micro-batches. Raises UsageError as `plot_shapes` does."""
-    summary = view.summary
-    title = (
-        f"epoch {view.epoch}: {summary.utterances:,} utterances in {summary.micro_batches:,} micro-batches, "
-        f"{summary.padding_share:.1%} padding"
-    )
-    plot_shapes(view.shapes, view.settings, view.frames_per_second, title, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from trainer.data.keys import Lengths
 from trainer.data.plan import EpochPlan
 
-_CLASS_SECONDS = (1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 20.0, 30.0)
+_CLASS_SECONDS = (1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 20.0, 30.0, 60.0, 120.0)
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,10 @@ class LengthClass:
     """Longer than this, or equal."""
     below_seconds: float | None
     """Shorter than this; no limit where None."""
+    least_frames: int
+    """Frames of the shortest that would be in it."""
+    most_frames: int | None
+    """Frames of the longest that would be in it; no limit where None."""
     utterances: int
     frames_share: float
     """Share of all frames, 0 to 1."""
@@ -68,31 +74,44 @@ def batch_shapes(plan: EpochPlan, num_frames: Lengths, num_symbols: Lengths) -> 
     """Shapes of a plan's micro-batches; the lengths `[n]` are those it was made from."""
     starts, sizes = plan.batch_offsets[:-1], np.diff(plan.batch_offsets)
     if not len(starts):
-        nothing = np.zeros(0, np.int64)
-        return BatchShapes(sizes=sizes, longest_frames=nothing, longest_symbols=nothing, real_frames=nothing)
-    frames = np.asarray(num_frames)[plan.order].astype(np.int64)
+        return BatchShapes(sizes=sizes, longest_frames=sizes, longest_symbols=sizes, real_frames=sizes)
+    frames = np.asarray(num_frames)[plan.order]
+    symbols = np.asarray(num_symbols)[plan.order]
     return BatchShapes(
         sizes=sizes,
-        longest_frames=np.maximum.reduceat(frames, starts),
-        longest_symbols=np.maximum.reduceat(np.asarray(num_symbols)[plan.order].astype(np.int64), starts),
-        real_frames=np.add.reduceat(frames, starts),
+        longest_frames=np.maximum.reduceat(frames, starts).astype(np.int64),
+        longest_symbols=np.maximum.reduceat(symbols, starts).astype(np.int64),
+        real_frames=np.add.reduceat(frames, starts, dtype=np.int64),
     )
 
 
-def length_classes(shapes: BatchShapes, num_frames: Lengths, frames_per_second: float) -> list[LengthClass]:
-    """The classes that hold anything, from short to long."""
-    edges = np.array(_CLASS_SECONDS) * frames_per_second
-    of_rows = np.searchsorted(edges, np.asarray(num_frames), side="right")
-    of_batches = np.searchsorted(edges, shapes.longest_frames, side="right")
-    count = len(edges) + 1
-    utterances = np.bincount(of_rows, minlength=count)
-    frames = np.bincount(of_rows, weights=np.asarray(num_frames), minlength=count)
-    batches = np.bincount(of_batches, minlength=count)
-    bounds = (0.0, *_CLASS_SECONDS, None)
+def length_classes(
+    plan: EpochPlan, shapes: BatchShapes, num_frames: Lengths, frames_per_second: float
+) -> list[LengthClass]:
+    """The classes that hold anything, from short to long.
+
+    Args:
+        plan: the plan; what it leaves out does not count.
+        shapes: of its micro-batches, each of which is in the class of its longest.
+        num_frames: frames of each utterance that it was made from `[n]`.
+        frames_per_second: of the mels.
+    """
+    edges = np.array([0, *(math.ceil(seconds * frames_per_second) for seconds in _CLASS_SECONDS)])
+    lengths, count = np.asarray(num_frames), len(edges)
+    utterances, frames = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for begin in range(0, len(plan.order), _CHUNK):
+        some = lengths[plan.order[begin : begin + _CHUNK]].astype(np.int64)
+        of_rows = np.searchsorted(edges, some, side="right") - 1
+        utterances += np.bincount(of_rows, minlength=count)
+        frames += np.bincount(of_rows, weights=some, minlength=count).astype(np.int64)  # whole below 2^53
+    batches = np.bincount(np.searchsorted(edges, shapes.longest_frames, side="right") - 1, minlength=count)
+    seconds = (0.0, *_CLASS_SECONDS, None)
     return [
         LengthClass(
-            above_seconds=bounds[at] or 0.0,
-            below_seconds=bounds[at + 1],
+            above_seconds=seconds[at] or 0.0,
+            below_seconds=seconds[at + 1],
+            least_frames=int(edges[at]),
+            most_frames=int(edges[at + 1]) - 1 if at + 1 < count else None,
             utterances=int(utterances[at]),
             frames_share=float(frames[at] / frames.sum()),
             micro_batches=int(batches[at]),

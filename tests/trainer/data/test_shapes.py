@@ -28,18 +28,23 @@ def test_the_largest_by_hand():
 
 def test_classes_by_hand():
     # ten frames a second: 1, 2.5, 4 and 0.5 seconds
-    classes = length_classes(batch_shapes(PLAN, FRAMES, SYMBOLS), FRAMES, 10.0)
+    classes = length_classes(PLAN, batch_shapes(PLAN, FRAMES, SYMBOLS), FRAMES, 10.0)
     assert [(one.above_seconds, one.below_seconds, one.utterances, one.micro_batches) for one in classes] == [
         (0.0, 1.0, 1, 1), (1.0, 2.0, 1, 1), (2.0, 4.0, 1, 0), (4.0, 6.0, 1, 1),
     ]  # fmt: skip
+    assert [(one.least_frames, one.most_frames) for one in classes] == [(0, 9), (10, 19), (20, 39), (40, 59)]
     assert [one.frames_share for one in classes] == [5 / 80, 10 / 80, 25 / 80, 40 / 80]
 
 
 def test_classes_hold_everything():
     frames = np.random.default_rng(0).integers(1, 4000, 1000)
     plan = plan_epoch(frames, frames // 7 + 1, PlanSettings(max_frames=9000), 0)
-    classes = length_classes(batch_shapes(plan, frames, frames), frames, 86.13)
+    classes = length_classes(plan, batch_shapes(plan, frames, frames), frames, 86.13)
     assert sum(one.utterances for one in classes) == 1000
+    for one in classes:  # at 86.13 frames a second, 87 frames are the first that last a second or longer
+        most = one.most_frames or frames.max()
+        assert one.utterances == ((one.least_frames <= frames) & (frames <= most)).sum()
+        assert one.least_frames / 86.13 >= one.above_seconds > (one.least_frames - 1) / 86.13
     assert sum(one.micro_batches for one in classes) == len(plan.batch_offsets) - 1
     assert abs(sum(one.frames_share for one in classes) - 1) < 1e-9
 
@@ -49,3 +54,18 @@ def test_an_empty_plan_has_no_shapes():
     plan = plan_epoch(empty, empty, PlanSettings(max_frames=10), 0)
     assert len(batch_shapes(plan, empty, empty).sizes) == 0
     assert largest_batches(plan, empty, empty, 3) == []
+    assert length_classes(plan, batch_shapes(plan, empty, empty), empty, 86.13) == []
+
+
+def test_what_is_dropped_is_in_no_class():
+    frames = np.array([10, 1000, 20])
+    plan = plan_epoch(frames, frames, PlanSettings(max_frames=50, overlong="drop"), 0)
+    (only,) = length_classes(plan, batch_shapes(plan, frames, frames), frames, 100.0)
+    assert (only.utterances, only.frames_share) == (2, 1.0)
+
+
+def test_empty_micro_batches_are_none():
+    for seed in range(20):  # the last group is spread over fewer
+        frames = np.random.default_rng(seed).integers(5, 60, seed)
+        plan = plan_epoch(frames, frames, PlanSettings(max_frames=60, ranks=8), 0)
+        assert (np.diff(plan.batch_offsets) > 0).all()
