@@ -9,16 +9,22 @@ from pydantic import Field
 from schemas.base import Record, VersionedFile
 
 
-class AuditOrigin(Record):
-    """The checkpoint that a run went on from."""
+class AuditPoint(Record):
+    """A point between two optimizer steps of a run."""
+
+    epoch: int = Field(description="epoch, from 0", ge=0)
+    groups_done: int = Field(description="step groups of that epoch that were done", ge=0)
+
+
+class AuditOrigin(AuditPoint):
+    """The checkpoint that a run went on from, and where it began: in mid-epoch, or with a new epoch."""
 
     run: str = Field(description="folder of the run that wrote it")
-    epoch: int = Field(description="epoch that it was in, from 0", ge=0)
-    groups_done: int = Field(description="step groups of that epoch that it had done", ge=0)
+    is_reset: bool = Field(False, description="whether data or plan may have changed: no epoch spans both runs")
 
 
 class AuditRun(VersionedFile):
-    """`audit/run.json`."""
+    """`audit/run.json`, written anew with each stretch, when those of all ranks are on disk."""
 
     format: Literal["voxloom-audit-run"] = Field("voxloom-audit-run", description="what this file is")
     version: Literal[1] = Field(1, description="version of the format")
@@ -28,6 +34,7 @@ class AuditRun(VersionedFile):
     plan_settings: dict[str, int | float | str | None] = Field(description="those settings by name")
     repeats: tuple[float, ...] = Field(description="how often an epoch takes each utterance of each shard set")
     origin: AuditOrigin | None = Field(description="null where the run began from nothing")
+    reached: AuditPoint = Field(description="up to where the stretches of all ranks are on disk")
 
 
 class AuditStretch(VersionedFile):
@@ -39,6 +46,8 @@ class AuditStretch(VersionedFile):
 
     format: Literal["voxloom-audit-stretch"] = Field("voxloom-audit-stretch", description="what this file is")
     version: Literal[1] = Field(1, description="version of the format")
+    index_sha256: str = Field(description="hash of the index")
+    plan_sha256: str = Field(description="fingerprint of the plan's settings")
     epoch: int = Field(description="epoch, from 0", ge=0)
     first_group: int = Field(description="first step group", ge=0)
     end_group: int = Field(description="step group after the last", ge=0)

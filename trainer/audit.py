@@ -1,13 +1,11 @@
 """What a run computed, written down while it trains: bitmaps of the plan's places, by rank and stretch of steps.
 
 A stretch ends with a checkpoint, an epoch or the run, so a run that goes on from a checkpoint follows on whole ones.
-What was computed after the last checkpoint of a killed run is in no stretch, as it is in no weights.
+What was computed after the last checkpoint of a killed run is in no stretch that counts, as it is in no weights.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +13,22 @@ import numpy as np
 import pytorch_lightning as pl
 from numpy.typing import NDArray
 from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.trainer.states import TrainerFn
+from torch import Tensor
 
 from dataprep.shards.atomic import write_atomic
-from schemas.audit import AuditOrigin, AuditRun, AuditStretch
-from schemas.base import canonical_json
+from schemas.audit import AuditOrigin, AuditPoint, AuditRun, AuditStretch
 from schemas.checkpoint import PlanState
-from schemas.errors import FormatError
 from trainer.data.batch import Batch
 from trainer.data.module import ShardDataModule
-
-AUDIT_FOLDER = "audit"
-RUN_NAME = "run.json"
+from trainer.data.stretches import AUDIT_FOLDER, RUN_NAME, write_stretch
 
 
 class Audit(Callback):
     """Writes `audit/` in the folder of a run.
+
+    It stands before the callbacks that save checkpoints: what they save has to be noted by then. Lightning moves those
+    that are `Checkpoint` to the end by itself.
 
     Args:
         run: folder of the run.
@@ -38,117 +37,110 @@ class Audit(Callback):
     def __init__(self, run: Path) -> None:
         self._folder = run / AUDIT_FOLDER
         self._trainer: pl.Trainer | None = None
+        self._run: AuditRun | None = None
         self._epoch, self._first = 0, 0  # of the stretch
-        self._places: list[tuple[int, NDArray[np.int64]]] = []  # (step group, what was computed in it)
+        self._batches: list[tuple[int, tuple[int, ...], Tensor]] = []  # (step group, places, their weights)
         self._unreadable: list[tuple[int, int]] = []  # (step group, place)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
         """Writes which data and plan this is, and what the run went on from."""
         self._trainer, data = trainer, _data(trainer)
         state = PlanState.model_validate(data.state_dict())
-        self._epoch, self._first = state.epoch, state.groups_done
-        if not trainer.is_global_zero:
-            return
         origin = None
         if trainer.ckpt_path is not None:
             epoch, groups_done = data.resumed_at
-            origin = AuditOrigin(
-                run=str(Path(str(trainer.ckpt_path)).absolute().parent.parent), epoch=epoch, groups_done=groups_done
-            )
-        run = AuditRun(
+            parent = Path(str(trainer.ckpt_path)).absolute().parent.parent
+            origin = AuditOrigin(run=str(parent), epoch=epoch, groups_done=groups_done, is_reset=data.reset_data)
+        self._run = AuditRun(
             shards=tuple(str(Path(name).absolute()) if "://" not in name else name for name in data.locations),
             index_sha256=state.index_sha256,
             plan_sha256=state.plan_sha256,
             plan_settings=state.plan_settings,
             repeats=data.repeats,
             origin=origin,
+            reached=AuditPoint(epoch=state.epoch, groups_done=state.groups_done),
         )
-        write_atomic(self._folder / RUN_NAME, run.pretty_json())
+        self._write_run(trainer, self._run)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, batch_idx: int
     ) -> None:
-        """Takes note of what was computed."""
+        """Takes note of what was computed. The weights are looked at later: on a GPU, a look waits for all before."""
         del trainer, pl_module, outputs, batch_idx
         if batch.epoch != self._epoch:
+            self._batches.clear()  # of a step group that the end of the last epoch cut short
+            self._unreadable.clear()
+        if not self._batches:
             self._epoch, self._first = batch.epoch, batch.group
-        weighted = np.flatnonzero(batch.weights.cpu().numpy() > 0)
-        self._places.append((batch.group, np.array(batch.places, dtype=np.int64)[weighted]))
+        self._batches.append((batch.group, batch.places, batch.weights))
         self._unreadable += [(batch.group, bad.place) for bad in batch.bad]
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing. Lightning asks every rank for it before a checkpoint is written: there a stretch ends.
-
-        All ranks wait for each other, so that no checkpoint names groups whose stretch is not on disk.
-        """
-        if self._trainer is not None and self._trainer.training:
-            self._flush(self._trainer, PlanState.model_validate(_data(self._trainer).state_dict()).groups_done)
-            self._trainer.strategy.barrier()
+        """Nothing. Lightning asks every rank for it before a checkpoint is written: there a stretch ends."""
+        trainer = self._trainer
+        # also within a validation, at whose end checkpoints are saved
+        if trainer is not None and trainer.state.fn is TrainerFn.FITTING and (trainer.training or trainer.validating):
+            self._end_stretch(trainer)
         return {}
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
         """A stretch ends with its epoch."""
-        self._flush(trainer, PlanState.model_validate(_data(trainer).state_dict()).groups_done)
+        self._end_stretch(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: ARG002
         """A stretch ends with the run."""
-        self._flush(trainer, PlanState.model_validate(_data(trainer).state_dict()).groups_done)
+        self._end_stretch(trainer)
 
-    def _flush(self, trainer: pl.Trainer, end_group: int) -> None:
+    def _end_stretch(self, trainer: pl.Trainer) -> None:
+        """Every rank takes part. When it returns, all stretches up to here are on disk, and `run.json` says so.
+
+        So no checkpoint names groups whose stretch is not there.
+        """
+        assert self._run is not None
+        state = PlanState.model_validate(_data(trainer).state_dict())
+        self._flush(trainer, self._run, state.groups_done)
+        trainer.strategy.barrier("Audit")
+        reached = AuditPoint(epoch=state.epoch, groups_done=state.groups_done)
+        if reached != self._run.reached:
+            self._run = self._run.model_copy(update={"reached": reached})
+            self._write_run(trainer, self._run)
+
+    def _write_run(self, trainer: pl.Trainer, run: AuditRun) -> None:
+        if trainer.is_global_zero:
+            write_atomic(self._folder / RUN_NAME, run.pretty_json())
+
+    def _flush(self, trainer: pl.Trainer, run: AuditRun, end_group: int) -> None:
         """Writes the stretch up to a step group; what is there of later ones stays for the next."""
-        data = _data(trainer)
-        done = [places for group, places in self._places if group < end_group]
-        if end_group <= self._first or not done:
+        done = [_weighted(places, weights) for group, places, weights in self._batches if group < end_group]
+        if not done:
             return
-        places = np.concatenate(done)
-        counts = np.bincount(places, minlength=len(data.selection_of(self._epoch)))
+        data = _data(trainer)
+        num_places = len(data.selection_of(self._epoch))
+        places, times = np.unique(np.concatenate(done), return_counts=True)
+        computed = np.zeros(num_places, bool)
+        computed[places] = True
         header = AuditStretch(
+            index_sha256=run.index_sha256,
+            plan_sha256=run.plan_sha256,
             epoch=self._epoch,
             first_group=self._first,
             end_group=end_group,
             rank=trainer.global_rank,
             world_size=trainer.world_size,
-            num_places=len(counts),
+            num_places=num_places,
             left_out=data.left_out(self._epoch),
-            repeated=tuple(np.repeat(np.arange(len(counts)), np.maximum(counts - 1, 0)).tolist()),
+            repeated=tuple(np.repeat(places, times - 1).tolist()),
             unreadable=tuple(place for group, place in self._unreadable if group < end_group),
         )
-        write_stretch(self._folder, header, counts > 0)
-        self._places = [item for item in self._places if item[0] >= end_group]
+        write_stretch(self._folder, header, computed)
+        self._batches = [item for item in self._batches if item[0] >= end_group]
         self._unreadable = [item for item in self._unreadable if item[0] >= end_group]
-        self._first = end_group
+        self._first = end_group  # where a micro-batch of the next group is there already
 
 
-def write_stretch(folder: Path, header: AuditStretch, computed: Sequence[bool] | NDArray[np.bool_]) -> Path:
-    """Writes a stretch atomically; `computed` `[num_places]`. Returns its path."""
-    name = (
-        f"epoch-{header.epoch:05d}-groups-{header.first_group:08d}-{header.end_group:08d}"
-        f"-rank-{header.rank:05d}-of-{header.world_size:05d}.bits"
-    )
-    bits = zlib.compress(np.packbits(np.asarray(computed, dtype=bool)).tobytes())
-    write_atomic(folder / name, canonical_json(header.model_dump(mode="json")) + b"\n" + bits)
-    return folder / name
-
-
-def read_stretch(path: Path) -> tuple[AuditStretch, NDArray[np.bool_]]:
-    """The header and what was computed `[num_places]`.
-
-    Raises:
-        FormatError: not such a file, or a damaged one.
-    """
-    import json
-
-    line, _, bits = path.read_bytes().partition(b"\n")
-    hint = "the audit cannot vouch for these steps"
-    try:
-        content = json.loads(line)
-        packed = np.frombuffer(zlib.decompress(bits), np.uint8)
-    except (ValueError, zlib.error) as error:
-        raise FormatError(f"is damaged: {error}", hint=hint, path=path) from error
-    header = AuditStretch.from_content(content, path)
-    if len(packed) != -(-header.num_places // 8):
-        raise FormatError(f"holds {len(packed)} bytes for {header.num_places} places", hint=hint, path=path)
-    return header, np.unpackbits(packed, count=header.num_places).astype(bool)
+def _weighted(places: tuple[int, ...], weights: Tensor) -> NDArray[np.int64]:
+    """The places that count in the loss; none of a made-up utterance."""
+    return np.array(places, dtype=np.int64)[weights.cpu().numpy() > 0]
 
 
 def _data(trainer: pl.Trainer) -> ShardDataModule:

@@ -111,6 +111,7 @@ class ShardDataModule(pl.LightningDataModule):
         self.plan_settings = self._checked_settings()
         self.quarantine: tuple[QuarantinedUtterance, ...] = ()
         self._epoch = 0  # of the loader that was last handed out
+        self._began_at: int | None = None  # optimizer steps before that epoch
         self._resume = (0, 0)  # epoch, and its groups done
 
     def _checked_settings(self) -> PlanSettings:
@@ -219,8 +220,10 @@ class ShardDataModule(pl.LightningDataModule):
     def train_dataloader(self) -> EpochLoader:
         """The batches of the Trainer's current epoch, from where a resumed run stopped."""
         trainer = self._trainer()
-        self._epoch = trainer.current_epoch
         epoch, groups_done = self._resume
+        if self._began_at is None or trainer.current_epoch != self._epoch:
+            self._epoch = trainer.current_epoch
+            self._began_at = self._steps() - (groups_done if self._epoch == epoch else 0)
         planned, selection = self._epochs.planned(self._epoch, self.quarantine)
         sampler = RankSampler(
             planned,
@@ -266,18 +269,17 @@ class ShardDataModule(pl.LightningDataModule):
 
     def state_dict(self) -> dict[str, Any]:
         """The plan's state as plain types (`schemas.checkpoint.PlanState`), the same on every rank."""
-        fit_loop = self._trainer().fit_loop
-        epochs = fit_loop.epoch_progress.current.state_dict()
-        steps = fit_loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step.current.completed
+        epoch, groups_done = self._resume
+        if self._began_at is not None:
+            epoch, groups_done = self._epoch, self._steps() - self._began_at
         return PlanState(
             index_sha256=self.shard_set.index_sha256,
             plan_sha256=self.plan_settings.digest(),
             plan_settings=self.plan_settings.to_dict(),
             seed=self.plan_settings.seed,
-            epoch=self._epoch,
+            epoch=epoch,
             repeats=self.repeats,
-            # before its first batch, an epoch that is only ready still has the last one's count
-            groups_done=steps if epochs["started"] == epochs["ready"] else 0,
+            groups_done=groups_done,
             quarantine=self.quarantine,
         ).model_dump(mode="json")
 
@@ -322,6 +324,12 @@ class ShardDataModule(pl.LightningDataModule):
             num_workers=self.num_workers,
             pin_memory=self._trainer().strategy.root_device.type == "cuda" and torch.cuda.is_available(),
         )
+
+    def _steps(self) -> int:
+        """Optimizer steps since the first start. Lightning's count of an epoch's steps is at times the last epoch's."""
+        progress = self._trainer().fit_loop.epoch_loop.automatic_optimization.optim_progress
+        steps: int = progress.optimizer.step.total.completed
+        return steps
 
     def _trainer(self) -> pl.Trainer:
         if self.trainer is None:
