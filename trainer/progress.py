@@ -1,4 +1,4 @@
-"""How a run is shown while it trains: how large the model is, and on a terminal one line that is drawn over."""
+"""How a run is shown while it trains: the model's size, the mix, and on a terminal one line that is drawn over."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
+from trainer.data.module import ShardDataModule
+
 _REDRAW_SECONDS = 0.25
 
 
 class RunProgress(Callback):
-    """Says how many parameters are trained, and on a terminal shows epoch, step, time and losses.
+    """Says how many parameters are trained on what mix, and on a terminal shows epoch, step, time and losses.
 
     Args:
         console: where it is shown; standard error by default.
@@ -29,12 +31,12 @@ class RunProgress(Callback):
         self._drawn_at = 0.0
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """The size of the model, and the line's first state."""
+        """The size of the model, what an epoch takes of each shard set, and the line's first state."""
         if not trainer.is_global_zero:
             return
         count = sum(parameter.numel() for parameter in pl_module.parameters() if parameter.requires_grad)
         size = f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count:,}"
-        sys.stderr.write(f"{size} parameters on {pl_module.device}\n")
+        sys.stderr.write(f"{size} parameters on {pl_module.device}\n{mix(trainer)}")
         console = self._console or Console(stderr=True)
         if not self._enabled or not console.is_terminal:
             return
@@ -89,6 +91,19 @@ class RunProgress(Callback):
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
+
+
+def mix(trainer: pl.Trainer) -> str:
+    """What the epoch takes of each of several shard sets, a line each; nothing where all of one set is taken."""
+    data = getattr(trainer, "datamodule", None)
+    if not isinstance(data, ShardDataModule) or data.repeats == (1.0,):
+        return ""
+    epoch = trainer.current_epoch
+    return "".join(
+        f"epoch {epoch}: {one.utterances:,} utterances, {one.hours:,.2f} hours of {one.location}, each comes "
+        f"{one.repeats:.4g} times\n"
+        for one in data.realised(epoch)
+    )
 
 
 def losses(trainer: pl.Trainer) -> str:

@@ -5,6 +5,7 @@ from rich.console import Console
 
 from tests.helpers.runs import fit
 from tests.helpers.shard_sets import made_frames, make_shard_set
+from trainer.data.module import ShardDataModule
 from trainer.progress import RunProgress
 
 
@@ -44,3 +45,14 @@ def test_without_a_limit_there_is_no_total(shards):
 
 def test_a_pipe_shows_nothing(shards):
     assert shown(shards, is_terminal=False) == ""
+
+
+def test_a_mix_says_what_it_takes_of_each_set(shards, tmp_path, capsys):
+    other = make_shard_set(tmp_path / "other", train=[50] * 4, seed=1)
+    data = ShardDataModule([str(shards), str(other)], weights=[0.5, 3.0], max_frames=150, num_workers=0)
+    fit(None, data=data, callbacks=[RunProgress()], max_steps=1)
+    told = capsys.readouterr().err.splitlines()
+    assert f"epoch 0: 12 utterances, 0.00 hours of {other}, each comes 3 times" in told
+    assert any(line.startswith("epoch 0: 6 utterances") for line in told)
+    fit(shards, callbacks=[RunProgress()], max_steps=1)
+    assert "epoch 0:" not in capsys.readouterr().err
