@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.checkpoint import QuarantinedUtterance
+from schemas.errors import UsageError
 from trainer.data.collection import ShardMix
 from trainer.data.mix import mixed_places, repeats_of
 from trainer.data.plan import PlanSettings, plan_epoch
@@ -44,7 +46,7 @@ class Epochs:
         temperature: instead of weights, see `trainer.data.mix.repeats_of`.
 
     Raises:
-        UsageError: weights or temperature make no sense.
+        UsageError: weights or temperature make no sense, or leave nothing to train on.
     """
 
     def __init__(
@@ -59,6 +61,12 @@ class Epochs:
         self._sizes = self._set_sizes(self.training)
         hours = [share.hours for share in self._shares(self.training, (1.0,) * len(shards.sets))]
         self.repeats = repeats_of(hours, weights, temperature)
+        if len(self.training) and max(map(operator.mul, self._sizes, self.repeats)) < 1:
+            raise UsageError(
+                f"an epoch that takes the shard sets {', '.join(f'{times:g}' for times in self.repeats)} times may "
+                f"hold nothing: they have {', '.join(map(str, self._sizes))} utterances to train on",
+                hint="raise --data.weights",
+            )
         self._kept: tuple[tuple[int, tuple[int, ...]], Planned] | None = None
 
     def planned(self, epoch: int, quarantine: Sequence[QuarantinedUtterance] = ()) -> Planned:

@@ -28,7 +28,8 @@ def require_same_mix(state: PlanState, repeats: tuple[float, ...]) -> None:
         told = ", ".join(f"{times:g}" for times in state.repeats)
         raise IdentityError(
             f"the checkpoint's epochs take the shard sets {told} times, these {', '.join(f'{t:g}' for t in repeats)}",
-            hint=f"add --data.weights [{','.join(str(times) for times in state.repeats)}]; {RESET}",
+            hint=f"add --data.weights '[{','.join(str(times) for times in state.repeats)}]' --data.temperature null; "
+            f"{RESET}",
         )
 
 

@@ -74,7 +74,8 @@ def test_edges_in_the_order_are_those_of_a_sort():
 def test_repeats_by_hand():
     assert repeats_of([3.0, 1.0]) == (1.0, 1.0)
     assert repeats_of([3.0, 1.0], weights=[0.5, 2]) == (0.5, 2.0)
-    assert repeats_of([3.0, 1.0], temperature=1.0) == pytest.approx((1.0, 1.0))
+    assert repeats_of([0.1, 0.2, 1.7], temperature=1) == (1.0, 1.0, 1.0)
+    assert repeats_of([0.0, 2.0], temperature=5) == (0.0, 1.0)
     # T = 2: shares sqrt(9) : sqrt(1) = 3 : 1 of 10 hours
     assert repeats_of([9.0, 1.0], temperature=2.0) == pytest.approx((7.5 / 9, 2.5))
     for wrong in ({"weights": [1.0]}, {"weights": [0.0, 0.0]}, {"weights": [1.0, -1.0]}, {"temperature": 0.5}):
@@ -169,6 +170,24 @@ def test_realised_hours(folders):
     a, b = epochs.realised(0)
     assert (a.utterances, b.utterances, a.repeats, b.repeats) == (6, 16, 0.5, 2.0)
     assert b.hours == pytest.approx(2 * sum(made_frames(8, 5)) * 64 / 8000 / 3600)
+
+
+def test_weights_that_leave_nothing_are_refused(folders):
+    mix = ShardMix([ShardSet(folder) for folder in folders])
+    for weights in ([0.08, 0.12], [0, 0.1]):  # of 12 and 8
+        with pytest.raises(UsageError, match="may hold nothing"):
+            Epochs(mix, PlanSettings(max_frames=150), weights=weights)
+    some = Epochs(mix, PlanSettings(max_frames=150), weights=[0.09, 0.01])
+    assert all(len(some.selection(epoch)) for epoch in range(50))
+
+
+@given(hours=st.lists(st.floats(0.01, 1e5), min_size=1, max_size=5), temperature=st.floats(1, 1e6))
+@settings(max_examples=100, deadline=None)
+def test_temperature_keeps_hours_and_evens_them_out(hours, temperature):
+    realised = np.multiply(repeats_of(hours, temperature=temperature), hours)
+    assert realised.sum() == pytest.approx(sum(hours), rel=1e-7)
+    by_power = np.exp(np.log(hours) / temperature)
+    assert realised / realised.sum() == pytest.approx(by_power / by_power.sum(), rel=1e-6)
 
 
 def test_a_mixed_run_takes_each_set_as_often_and_resumes(folders, tmp_path):
