@@ -15,10 +15,9 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 from dataprep.shards.atomic import atomic_file
 from schemas.errors import MachineError
 from trainer.exchange import Stop
+from trainer.going_on import LAST_NAME, how_to_go_on
 from trainer.lockstep import LockstepModule
 from trainer.synth.checkpoint import read_checkpoint, require_resumable
-
-LAST_NAME = "last.ckpt"
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -114,13 +113,6 @@ def _end_if_terminated(pl_module: pl.LightningModule) -> None:
     """Raises SIGTERMException where ranks have agreed to end. One rank alone needs none of this: Lightning does it."""
     if isinstance(pl_module, LockstepModule) and pl_module.stop_agreed is Stop.TERMINATED:
         raise SIGTERMException
-
-
-def how_to_go_on(run: Path, shards: str = "SHARDS") -> str:
-    """What to do after a run was ended from outside: go on from its last checkpoint, if it has one."""
-    if (run / "checkpoints" / LAST_NAME).is_file():
-        return f"trainer fit {shards} --ckpt_path {run} continues from its last checkpoint"
-    return "start it again: it had no checkpoint yet"
 
 
 def best_checkpoint(folder: Path) -> ModelCheckpoint:

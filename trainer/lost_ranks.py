@@ -8,10 +8,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.strategies.launchers import _SubprocessScriptLauncher
+
+from trainer.going_on import how_to_go_on
 
 LOST = "another process of this run is gone: killed, perhaps because memory ran out, or ended by an error of its own"
 _SIGNS = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "gloo", "NCCL", "ProcessGroup")
@@ -28,14 +31,16 @@ class LostRanks(Callback):
     all processes, the first too, so that nobody could say what has happened. This one takes its place.
 
     Args:
-        next_step: what to do after that, for the message.
+        run: folder of the run.
+        shards: the shard sets, as they were given, for what is told.
     """
 
     CHECK_SECONDS, GRACE_SECONDS = 0.5, 30.0
 
-    def __init__(self, next_step: str) -> None:
-        self._next_step = next_step
+    def __init__(self, run: Path, shards: str) -> None:
+        self._run, self._shards = run, shards
         self._ended = threading.Event()
+        self._is_told = False
         self._watch: threading.Thread | None = None
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:  # noqa: ARG002
@@ -52,6 +57,10 @@ class LostRanks(Callback):
         """Watches no more."""
         self._ended.set()
 
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:  # noqa: ARG002
+        """The main thread is on its way out, and tells why."""
+        self._is_told = True
+
     def _look(self, children: Sequence[subprocess.Popen[bytes]], parent: int, is_first: bool) -> None:
         while not self._ended.wait(self.CHECK_SECONDS):
             if any(child.poll() for child in children) or os.getppid() != parent:
@@ -61,8 +70,8 @@ class LostRanks(Callback):
         for child in children:
             if child.poll() is None:
                 child.send_signal(signal.SIGKILL)
-        if is_first:
-            sys.stderr.write(f"error: {LOST}\nnext: {self._next_step}\n")
+        if is_first and not self._is_told:
+            sys.stderr.write(f"error: {LOST}\nnext: {how_to_go_on(self._run, self._shards)}\n")
             sys.stderr.flush()
         os._exit(1)  # the main thread is in an exchange that nothing ends
 

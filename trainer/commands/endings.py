@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,10 +13,11 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from dataprep.console import end
 from schemas.errors import MachineError, TrainingError
-from trainer.callbacks import how_to_go_on
+from trainer.going_on import how_to_go_on
 from trainer.lost_ranks import LOST, is_lost_rank
 
 _TERMINATED = 143  # as a shell reports SIGTERM
+_MOMENT_SECONDS = 0.5
 
 
 @contextmanager
@@ -30,6 +34,7 @@ def told_endings(shards: str, run: Path, *, is_first_rank: bool) -> Iterator[Non
             than the first, where that tells why.
         MachineError: a process that reads data was killed, or another rank is gone.
     """
+    parent = os.getppid()
     try:
         yield
     except SIGTERMException:  # a SystemExit without a status, which would be 0
@@ -48,5 +53,20 @@ def told_endings(shards: str, run: Path, *, is_first_rank: bool) -> Iterator[Non
                 hint=how_to_go_on(run, shards),
             ) from error
         if is_lost_rank(error):
+            _end_readers()
+            if not is_first_rank and _is_alive(parent):
+                raise SystemExit(MachineError.exit_status) from None  # the first rank tells
             raise MachineError(LOST, hint=how_to_go_on(run, shards)) from error
         raise
+
+
+def _end_readers() -> None:
+    """Kills what reads data for this process; it would not end by itself, and an exit waits for it."""
+    for process in multiprocessing.active_children():
+        process.kill()
+
+
+def _is_alive(parent: int) -> bool:
+    """Whether the process that started this one is there still; it is asked a moment after its sockets have closed."""
+    time.sleep(_MOMENT_SECONDS)
+    return os.getppid() == parent

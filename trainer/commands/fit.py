@@ -13,7 +13,6 @@ from pytorch_lightning.callbacks import Callback
 
 from schemas.errors import FormatError, IdentityError, UsageError
 from trainer.audit import Audit
-from trainer.callbacks import how_to_go_on
 from trainer.commands.configs import config_path, read_config
 from trainer.commands.endings import told_endings
 from trainer.commands.fit_arguments import FitArguments
@@ -69,7 +68,7 @@ def fit(arguments: Sequence[str]) -> FitOutcome:
                 run,
                 ["fit", *options],
                 configuration="" if is_handed_down else configuration,
-                callbacks=[LostRanks(how_to_go_on(run, given.location)), *_asked_for(given, run)],
+                callbacks=[LostRanks(run, given.location), *_asked_for(given, run)],
             )
         except MisconfigurationException as error:
             raise usage_error(" ".join(str(error).split())) from error

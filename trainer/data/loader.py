@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import torch
@@ -52,10 +56,25 @@ class EpochLoader:
             pin_memory=self._pin_memory,
             worker_init_fn=leave_signals_to_the_parent,
             collate_fn=as_it_is,  # type: ignore[arg-type]  # typed for lists; there is no list where batch_size is None
-            # threads that fetch shards hold locks, which a forked process would wait for without end
-            multiprocessing_context="spawn" if self._num_workers and self._dataset.shards.is_remote else None,
+            multiprocessing_context=self._start_method(),
             generator=torch.Generator(),  # else the loader draws its workers' seed from the global generator
         )
+
+    def _start_method(self) -> str | None:
+        """How reading processes are started; forked where it is safe.
+
+        Threads hold locks for which a forked process waits without end: those that fetch shards, and those of gloo. On
+        two ranks, one fork in some two hundred came at such a moment.
+        """
+        if not self._num_workers:
+            return None
+        if self._dataset.shards.is_remote:
+            return "spawn"
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            # forked from a process without threads, which has imported what they need
+            multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", __name__])
+            return "forkserver"
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing: the place in the epoch is in the data module's state. It tells Lightning that resuming is exact."""
@@ -72,3 +91,12 @@ def leave_signals_to_the_parent(worker: int) -> None:  # noqa: ARG001
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    trainer = multiprocessing.parent_process()
+    if trainer is not None and trainer.pid != os.getppid():
+        # a fork server stands between; torch's worker would watch that one, which in turn waits for its workers
+        threading.Thread(target=_end_with, args=(trainer,), daemon=True).start()
+
+
+def _end_with(process: BaseProcess) -> None:
+    process.join()
+    os._exit(1)
