@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -120,13 +121,12 @@ def memory() -> None:
     print("|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = large_index(Path(name), 10**7)
-        for num_workers in (1, 4):
-            process = multiprocessing.get_context("spawn").Process(target=_memory, args=(folder, num_workers))
-            process.start()
-            process.join()
+        for num_workers in (1, 4):  # a process of its own, from which workers are forked as in training
+            code = f"from scripts.bench.loader import _memory; _memory({str(folder)!r}, {num_workers})"
+            subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
-def _memory(folder: Path, num_workers: int) -> None:
+def _memory(folder: str, num_workers: int) -> None:
     torch.set_num_threads(1)
     mix = ShardMix([ShardSet(folder)])
     for epoch in range(3):

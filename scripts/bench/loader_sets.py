@@ -65,7 +65,7 @@ def large_index(folder: Path, num_rows: int) -> Path:
     columns = []
     for field in INDEX_SCHEMA:
         if field.name == "key":
-            columns.append(pa.array(np.char.add("utterance-", np.arange(num_rows).astype(str)), pa.string()))
+            columns.append(pa.array([f"utterance-{row}" for row in range(num_rows)], pa.string()))
             continue
         column = small.table.column(field.name).chunk(0)
         columns.append(column.take(pa.array(rows)))
