@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -71,8 +72,7 @@ class EpochLoader:
         if self._dataset.shards.is_remote:
             return "spawn"
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            # forked from a process without threads, which has imported what they need
-            multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", __name__])
+            _start_fork_server()
             return "forkserver"
         return None
 
@@ -82,6 +82,20 @@ class EpochLoader:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Nothing, as `state_dict`."""
+
+
+def _start_fork_server() -> None:
+    """Starts the process without threads from which others are forked, if it is not there yet.
+
+    It imports what they need, and leaves SIGTERM alone as they do: without it, they would end.
+    """
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", __name__])
+    resource_tracker.ensure_running()  # else it is started below, and takes the mask off again
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # a new process inherits it
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def leave_signals_to_the_parent(worker: int) -> None:  # noqa: ARG001
