@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,24 +23,23 @@ MAX_GAP_BYTES = 32 * 1024
 _MAX_SPAN_BYTES = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A member to be read."""
+class Wanted(NamedTuple):
+    """A member to be read. A tuple, since thousands are made a second: a frozen dataclass takes four times as long."""
 
-    place: int
-    """Where the caller wants it."""
-    member: str
-    """json, flac or mel."""
-    row: int
-    """Row of the index."""
     shard: int
     """Number of its shard."""
     offset: int
     """Where its content begins in a tar; the row group in Parquet."""
     size: int
     """Bytes in a tar; the row in its row group in Parquet."""
+    place: int
+    """Where the caller wants it."""
+    row: int
+    """Row of the index."""
     crc32: int
     """Its checksum."""
+    member: str
+    """json, flac or mel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,9 @@ def wanted(
     member: str, rows: NDArray[np.int64], shard: NDArray[np.uint32], columns: MemberColumns, first_place: int
 ) -> list[Wanted]:
     """One member of some rows, to be put at `first_place` and after."""
-    values = (rows, shard[rows], columns.first[rows], columns.second[rows], columns.crc32[rows])
-    return [
-        Wanted(first_place + place, member, *of_row)
-        for place, of_row in enumerate(zip(*(value.tolist() for value in values), strict=True))
-    ]
+    places = np.arange(first_place, first_place + len(rows))
+    values = (shard[rows], columns.first[rows], columns.second[rows], places, rows, columns.crc32[rows])
+    return list(map(Wanted, *(value.tolist() for value in values), repeat(member)))
 
 
 class Scratch:
@@ -100,7 +98,7 @@ def iter_members(
     Raises:
         MachineError: the shards cannot be reached.
     """
-    ordered = sorted(members, key=attrgetter("shard", "offset", "size"))
+    ordered = sorted(members)
     read = _read_tar(files, ordered, fault, room) if is_tar else _read_parquet(files, ordered, fault)
     for item, content in read:
         if not isinstance(content, FormatError) and isal_zlib.crc32(content) != item.crc32:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dataprep.shards.atomic import file_sha256
@@ -157,6 +158,11 @@ class ShardSet:
     def key(self, row: int) -> str:
         """Key of the utterance in a row."""
         return str(self.table.column("key")[row].as_py())
+
+    def keys(self, rows: NDArray[np.int64]) -> list[str]:
+        """Keys of the utterances in some rows."""
+        keys: list[str] = self.table.column("key").chunk(0).take(pa.array(rows)).to_pylist() if len(rows) else []
+        return keys
 
     def value(self, name: str, row: int) -> int:
         """A number of the index."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -100,15 +100,35 @@ class ShardMix:
         """Number of the set of each row."""
         return np.asarray(np.searchsorted(self.offsets, rows, side="right") - 1)
 
-    def speaker_of(self, row: int) -> int:
-        """Number of the speaker of a row; reads one number of the index, not a column."""
-        at, within = self._within(row)
-        return int(self._speakers[at][self.sets[at].value("speaker", within)])
-
     @cached_property
     def _speakers(self) -> list[NDArray[np.int32]]:
         """Numbers of each set's speakers in the mix."""
         return [_renumbered(one.manifest.speakers, self.manifest.speakers) for one in self.sets]
+
+    def speakers_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of the speakers of some rows, int64; reads those numbers of the index, not a column."""
+        return self._looked_up(rows, lambda at, within: self._speakers[at][self.sets[at].columns.speaker[within]])
+
+    def frames_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Frames of some rows, int64; reads those numbers of the index, not a column."""
+        return self._looked_up(rows, lambda at, within: self.sets[at].columns.frames[within])
+
+    def keys(self, rows: NDArray[np.int64]) -> list[str]:
+        """Keys of the utterances in some rows."""
+        if len(self.sets) == 1:
+            return self.sets[0].keys(rows)
+        return [self.key(row) for row in rows.tolist()]
+
+    def _looked_up(
+        self, rows: NDArray[np.int64], look_up: Callable[[int, NDArray[np.int64]], NDArray[Any]]
+    ) -> NDArray[np.int64]:
+        """Numbers of some rows, set by set."""
+        if len(self.sets) == 1:
+            return np.asarray(look_up(0, rows), dtype=np.int64)
+        found, of_set = np.empty(len(rows), np.int64), self.set_of(rows)
+        for at in np.unique(of_set).tolist():
+            found[of_set == at] = look_up(at, rows[of_set == at] - self.offsets[at])
+        return found
 
     def key(self, row: int) -> str:
         """Key of the utterance in a row."""
@@ -134,13 +154,6 @@ class ShardMix:
             found = self.sets[at].read_padded(rows[places] - self.offsets[at], [out[place] for place in places])
             loaded.update(zip(places, found, strict=True))
         return [loaded[place] for place in range(len(rows))]
-
-    def frames_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Frames of some rows, int64; reads their numbers of the index alone."""
-        if len(self.sets) == 1:
-            return np.asarray(self.sets[0].columns.frames[rows], dtype=np.int64)
-        within = [self._within(row) for row in rows.tolist()]
-        return np.array([self.sets[at].value("frames", row) for at, row in within], dtype=np.int64)
 
     @property
     def is_remote(self) -> bool:

@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 
 from schemas.errors import FormatError, VoxloomError
 from trainer.data.batch import BadSample, Batch
+from trainer.data.buffers import BatchBuffers
 from trainer.data.collection import ShardMix
 from trainer.data.sampler import BatchRequest
 
@@ -26,6 +27,7 @@ class ShardDataset(Dataset[Batch | VoxloomError]):
 
     def __init__(self, shards: ShardMix) -> None:
         self.shards = shards
+        self._buffers = BatchBuffers()
 
     def __getitem__(self, request: BatchRequest) -> Batch | VoxloomError:
         """The requested micro-batch, or the error that reading it gave.
@@ -51,7 +53,7 @@ class ShardDataset(Dataset[Batch | VoxloomError]):
             return self._made_up(request, ())
         lengths = self.shards.frames_of(rows)
         num_mels = self.shards.manifest.feature_spec.num_mels
-        mels = torch.empty(len(rows), num_mels, int(lengths.max()))
+        mels = self._buffers.empty(len(rows), num_mels, int(lengths.max()))
         found = self.shards.read_padded(rows, list(mels.numpy()))
         places = np.full(len(rows), -1) if request.places is None else request.places
         bad = tuple(
@@ -66,12 +68,12 @@ class ShardDataset(Dataset[Batch | VoxloomError]):
         if bad:
             mels = mels[good, :, : int(lengths[good].max())]
         return Batch(
-            keys=tuple(self.shards.key(row) for row in rows[good].tolist()),
+            keys=tuple(self.shards.keys(rows[good])),
             symbol_ids=pad_last(ids, torch.int64),
             symbol_lengths=torch.tensor([len(symbols) for symbols in ids], dtype=torch.int64),
             mels=mels,
             mel_lengths=torch.from_numpy(lengths[good]),
-            speakers=torch.tensor([self.shards.speaker_of(row) for row in rows[good].tolist()], dtype=torch.int64),
+            speakers=torch.from_numpy(self.shards.speakers_of(rows[good])),
             weights=torch.from_numpy(request.weights[good]),
             group_frames=float(request.group_frames),
             group_symbols=float(request.group_symbols),

@@ -85,7 +85,7 @@ def test_spans_hold_each_member_once_and_no_wide_gap(layout, gaps):
     members = []
     for place, (shard, gap, size) in enumerate(layout):
         offset = ends.get(shard, 0) + gap * MAX_GAP_BYTES // (50 * gaps)
-        members.append(Wanted(place, "mel", place, shard, offset, size, 0))
+        members.append(Wanted(shard, offset, size, place, place, 0, "mel"))
         ends[shard] = offset + size
     ordered = sorted(members, key=lambda item: (item.shard, item.offset))
     groups = list(spans(ordered))
