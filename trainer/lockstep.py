@@ -18,6 +18,7 @@ from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
 from torch.nn import Parameter
 
+from schemas.errors import FormatError
 from trainer.chance import Chance
 from trainer.data.batch import Batch
 from trainer.exchange import Stop, Word, agree, average_gradients, gather_news, switch_off_reducer
@@ -108,6 +109,8 @@ class LockstepModule(pl.LightningModule):
             return result
 
         super().optimizer_step(epoch, batch_idx, optimizer, exchanged)
+        for item in self.trained:
+            item.grad = None  # not needed while the next step's are computed beside them
 
     def conclude(self) -> None:
         """Brings all ranks to one limit and one wish to stop; each has to call it.
@@ -134,5 +137,10 @@ class LockstepModule(pl.LightningModule):
         checkpoint["max_frames_at_once"] = self.budget.limit
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Starts with what was learnt of the memory."""
-        self.budget.take(checkpoint.get("max_frames_at_once"))
+        """Starts with what was learnt of the memory. Raises FormatError where it is no number."""
+        limit = checkpoint.get("max_frames_at_once")
+        if limit is not None and not isinstance(limit, int):
+            raise FormatError(
+                f"max_frames_at_once is {limit!r}, not a whole number", hint="use a checkpoint that `trainer fit` wrote"
+            )
+        self.budget.take(limit)

@@ -55,6 +55,8 @@ class StopSignals(Callback):
         self._usual = signal.signal(signal.SIGINT, stop)
         if trainer.world_size > 1:
             signal.signal(signal.SIGTERM, stop)  # Lightning puts back what was there before its own
+            # Lightning asks rank 0 for its SIGTERM before each micro-batch, and waits for the answer
+            trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = _nothing  # type: ignore[method-assign]
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: object) -> None:
         """Stops after Ctrl-C."""
@@ -79,3 +81,7 @@ class StopSignals(Callback):
         """Listens no more to Ctrl-C."""
         if self._usual is not None:
             signal.signal(signal.SIGINT, self._usual)  # type: ignore[arg-type]  # as signal.signal gave it
+
+
+def _nothing() -> None:
+    """What is left to do where the gradients carry the wish to stop."""

@@ -53,7 +53,10 @@ class TwoRanks:
 
 
 def command(pid):
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""  # it has ended since it was listed
 
 
 def of_session(session):
