@@ -18,6 +18,7 @@ from dataprep.shards.files import ShardFiles
 from dataprep.shards.index import map_index, number_column
 from dataprep.shards.members import Content, Loaded, MemberColumns, Scratch, Wanted, fresh, iter_members, wanted
 from dataprep.shards.npy import NPY_HEADER_BYTES, view_mel
+from dataprep.shards.samples import LoadedSample, phoneme_ids_of, samples_of, write_padded
 from dataprep.shards.storage import Storage, open_storage
 from schemas.errors import AudioError, FormatError
 from schemas.sample import SampleInfo
@@ -27,7 +28,6 @@ from schemas.utterance import SPLITS, Split
 MANIFEST_NAME = "shards.json"
 _HASHED_BYTES = 2**30
 """An index up to this size is hashed when it is opened: 0.3 s. Of a larger one only size and rows are compared."""
-_IDS = b'"phoneme_ids":['
 _DAMAGED = "run `dataprep validate` on the folder to see what else is damaged, then `dataprep shard` again"
 
 
@@ -42,18 +42,6 @@ class IndexColumns:
     language: NDArray[np.int8]
     speaker: NDArray[np.int32]
     shard: NDArray[np.uint32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedSample:
-    """An utterance as training reads it."""
-
-    phoneme_ids: NDArray[np.int64]
-    """Symbol ids `[L]`."""
-    mel: NDArray[np.floating[Any]] | None
-    """Natural-log mel `[num_mels, T]` as stored, float32 or float16, not to be written to; None where not asked for."""
-    samples: NDArray[np.float32] | None
-    """The recording `[num_samples]`; None where not asked for."""
 
 
 class ShardSet:
@@ -185,7 +173,7 @@ class ShardSet:
 
     def read_audio(self, row: int) -> NDArray[np.float32]:
         """The recording, float32 `[num_samples]`. Raises FormatError where the bytes are not those indexed."""
-        return _samples(self.read_member("flac", row))
+        return samples_of(self.read_member("flac", row))
 
     def read_member(self, member: str, row: int) -> bytes:
         """Bytes of the member `json`, `flac` or `mel` of an utterance, checked against the index.
@@ -244,7 +232,7 @@ class ShardSet:
                 if item.member == "json":
                     found[place] = phoneme_ids_of(bytes(content))
                 else:
-                    _write_padded(self._mel(content, item.row), out[place])
+                    write_padded(self._mel(content, item.row), out[place])
             except (FormatError, AudioError, ValueError) as error:
                 found[place] = self._fault(item.member, item.row, f"cannot be used: {error}")
         return cast("list[NDArray[np.int64] | FormatError]", found)
@@ -262,7 +250,7 @@ class ShardSet:
             return LoadedSample(
                 phoneme_ids=phoneme_ids_of(bytes(whole["json"])),
                 mel=self._mel(whole[self._mel_source], row) if mel else None,
-                samples=_samples(whole["flac"]) if audio else None,
+                samples=samples_of(whole["flac"]) if audio else None,
             )
         except (FormatError, AudioError) as error:
             return self._fault("flac" if isinstance(error, AudioError) else "mel", row, error.message)
@@ -274,7 +262,7 @@ class ShardSet:
         if manifest.mel_dtype == "none":
             from dataprep.features.mel import log_mel
 
-            return log_mel(_samples(content), manifest.feature_spec)
+            return log_mel(samples_of(content), manifest.feature_spec)
         header = NPY_HEADER_BYTES if manifest.container == "webdataset" else 0
         return view_mel(content, manifest.feature_spec.num_mels, num_frames, manifest.mel_dtype, header_bytes=header)
 
@@ -304,29 +292,3 @@ class ShardSet:
     def close(self) -> None:
         """Closes what is open; reading opens it again."""
         self._files.close()
-
-
-def _write_padded(mel: NDArray[np.floating[Any]], out: NDArray[np.float32]) -> None:
-    num_frames = mel.shape[1]
-    out[:, :num_frames] = mel
-    out[:, num_frames:] = 0
-
-
-def phoneme_ids_of(content: bytes) -> NDArray[np.int64]:
-    """The symbol ids in a JSON member, int64 `[L]`; only their list is parsed, at a fifth of the cost of all of it.
-
-    No string of the JSON can hold the name as it is looked for: there its quotes have backslashes.
-
-    Raises:
-        ValueError: there is none.
-    """
-    start = content.index(_IDS) + len(_IDS)
-    numbers = content[start : content.index(b"]", start)]
-    return np.fromstring(numbers, dtype=np.int64, sep=",") if numbers else np.empty(0, np.int64)
-
-
-def _samples(flac: Content) -> NDArray[np.float32]:
-    from dataprep.audio import decode_flac
-
-    samples: NDArray[np.float32] = decode_flac(bytes(flac)).samples
-    return samples

@@ -12,7 +12,8 @@ from schemas.errors import FormatError, MachineError, UsageError
 from tests.helpers.runs import SMALL, Saver, fit
 from tests.helpers.shard_sets import made_frames, make_shard_set
 from trainer.callbacks import AtomicCheckpointIO
-from trainer.commands.configs import plan_settings, read_config
+from trainer.commands.configs import read_config
+from trainer.commands.data_config import data_config
 from trainer.data.loader import leave_signals_to_the_parent
 from trainer.data.module import ShardDataModule
 from trainer.data.plan import PlanSettings
@@ -92,7 +93,7 @@ def test_a_configuration_that_is_none(tmp_path, content):
     path = tmp_path / "config.yaml"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"config\.yaml: "):
-        plan_settings(str(path), 1, {})
+        data_config(str(path), 1, {})
     if content != b"data: 3":
         with pytest.raises(UsageError):
             read_config(path)

@@ -28,11 +28,12 @@ from dataprep.shards.cache import CacheSettings, default_folder
 from dataprep.shards.reader import ShardSet
 from schemas.checkpoint import PlanState, QuarantinedUtterance
 from schemas.errors import UsageError
+from trainer.data.checks import checked_settings, data_warnings, require_some, wanted_accumulations
 from trainer.data.collection import ShardMix
 from trainer.data.dataset import ShardDataset
 from trainer.data.epochs import Epochs, SetShare, left_out
 from trainer.data.loader import EpochLoader
-from trainer.data.plan import DEFAULT_MAX_FRAMES, Overlong, PlanSettings, overlong_rows, plan_epoch
+from trainer.data.plan import DEFAULT_MAX_FRAMES, Overlong, PlanSettings, plan_epoch
 from trainer.data.planned import PlannedEpoch, WholeEpoch
 from trainer.data.resume import read_state, require_same_data, require_same_mix, resumed_settings
 from trainer.data.rewind import rescale_batches, rewind_loops
@@ -101,35 +102,22 @@ class ShardDataModule(pl.LightningDataModule):
         self._weights, self._temperature = weights, temperature
         self.num_workers, self.group_size = num_workers, group_size
         folder = default_folder() if cache_folder is None else Path(cache_folder)
-        self.cache = CacheSettings(folder=folder, max_bytes=int(cache_gigabytes * 1e9), retry_seconds=retry_seconds)
         self.max_bad_samples, self.reset_data = max_bad_samples, reset_data
         self._options: dict[str, Any] = {
             "max_frames": max_frames, "max_batch_size": max_batch_size, "max_symbols": max_symbols, "jitter": jitter,
             "overlong": overlong, "quadratic": quadratic, "fixed": fixed, "length_classes": length_classes,
             "window": window, "seed": seed,
         }  # fmt: skip
-        self.plan_settings = self._checked_settings()
+        others = {
+            "num_workers": num_workers, "group_size": group_size, "max_bad_samples": max_bad_samples,
+            "cache_gigabytes": cache_gigabytes, "retry_seconds": retry_seconds,
+        }  # fmt: skip
+        self.plan_settings = checked_settings(self._options, others)
+        self.cache = CacheSettings(folder=folder, max_bytes=int(cache_gigabytes * 1e9), retry_seconds=retry_seconds)
         self.quarantine: tuple[QuarantinedUtterance, ...] = ()
         self._epoch = 0  # of the loader that was last handed out
         self._began_at: int | None = None  # optimizer steps before that epoch
         self._resume = (0, 0)  # epoch, and its groups done
-
-    def _checked_settings(self) -> PlanSettings:
-        """The plan's settings before the number of ranks is known. Raises UsageError, which names all that is wrong."""
-        least = {"num_workers": 0, "group_size": 1, "max_bad_samples": 0}
-        values = {name: getattr(self, name) for name in least}
-        wrong = [
-            f"{name} = {value!r} must be at least {least[name]}"
-            for name, value in values.items()
-            if value is not None and value < least[name]
-        ]
-        try:
-            settings = PlanSettings(ranks=max(self.group_size or self._options["length_classes"], 1), **self._options)
-        except UsageError as error:
-            raise UsageError("; ".join([error.message, *wrong]), hint=error.hint) from error
-        if wrong:
-            raise UsageError("data: " + "; ".join(wrong), hint="change the value")
-        return settings
 
     @property
     def location(self) -> str:
@@ -170,52 +158,19 @@ class ShardDataModule(pl.LightningDataModule):
                 hint="set reload_dataloaders_every_n_epochs of the Trainer to 1",
             )
         group_size = self.group_size or trainer.world_size * trainer.accumulate_grad_batches
-        wanted = accumulations(group_size, trainer.world_size)
-        if self.group_size is not None and trainer.accumulate_grad_batches == 1:
-            trainer.accumulate_grad_batches = wanted  # nothing was said of it
-        if trainer.accumulate_grad_batches != wanted:
-            raise UsageError(
-                f"group_size {group_size} on {trainer.world_size} ranks takes {wanted} accumulations, "
-                f"accumulate_grad_batches is {trainer.accumulate_grad_batches}",
-                hint=f"--trainer.accumulate_grad_batches {wanted}",
-            )
+        trainer.accumulate_grad_batches = wanted_accumulations(
+            group_size, trainer.world_size, trainer.accumulate_grad_batches, is_asked_for=self.group_size is not None
+        )
         self.plan_settings = PlanSettings(ranks=group_size, **self._options)
         self._epochs = self._new_epochs()
         self._training, self._validation = self._epochs.training, select(self.shard_set, "validation")
         if stage == "fit":
-            self._warn_and_require_some()
+            for warning in data_warnings(self._training, self._validation):
+                rank_zero_warn(warning)
+            require_some(self._training, self.plan_settings, self.location)
 
     def _new_epochs(self) -> Epochs:
         return Epochs(self.shard_set, self.plan_settings, self._weights, self._temperature)
-
-    def _warn_and_require_some(self) -> None:
-        """Raises UsageError where there is nothing to train on, or the limits drop all of it."""
-        for warning in (self._training.warning("train"), self._validation.warning("validation")):
-            if warning:
-                rank_zero_warn(warning)
-        if len(self._validation) == 0:
-            rank_zero_warn("the validation split is empty: nothing will be validated, and no checkpoint is the best")
-        if len(self._training) == 0:
-            raise UsageError(
-                "the training split holds no utterance that can be trained on",
-                hint="see `dataprep validate` for what is in the shard set",
-                path=self.location,
-            )
-        frames, symbols = self._training.num_frames, self._training.num_symbols
-        settings = self.plan_settings
-        if settings.overlong != "drop" or len(overlong_rows(frames, symbols, settings)) < len(frames):
-            return
-        limits = f"max_frames {settings.max_frames} (utterances have {frames.min()} to {frames.max()})"
-        flags = f"--data.max_frames {frames.max()}"
-        if settings.max_symbols is not None:
-            limits += f", max_symbols {settings.max_symbols} (utterances have {symbols.min()} to {symbols.max()})"
-            flags += f" --data.max_symbols {symbols.max()}"
-        raise UsageError(
-            f"all {len(frames)} utterances of the training split are over a limit, and overlong = drop leaves none: "
-            f"{limits}",
-            hint=f"raise the limits ({flags} keeps all), or set --data.overlong own-batch",
-            path=self.location,
-        )
 
     def train_dataloader(self) -> EpochLoader:
         """The batches of the Trainer's current epoch, from where a resumed run stopped."""
