@@ -55,8 +55,9 @@ class ShardManifest(VersionedFile):
     index: IndexInfo = Field(description="`index.arrow`")
 
 
-MEMBERS: tuple[str, str, str] = ("json", "flac", "mel.npy")
-"""Members of a sample in a tar, in this order, side by side; no mel where `mel_dtype` is none."""
+MEMBERS: tuple[str, str, str] = ("flac", "json", "mel.npy")
+"""Members of a sample in a tar, in this order, side by side; no mel where `mel_dtype` is none. The JSON is in the
+middle, so that it is one read with the mel, and one with the recording."""
 
 INDEX_SCHEMA = pa.schema(
     [

@@ -42,10 +42,10 @@ class ShardFiles:
             OSError: it cannot be opened or read.
             FormatError, MachineError: as `Storage` raises them.
         """
-        info = self._shards[shard]
-        part = self._storage.read_range(info, offset, len(into))
-        if part is not None:
-            return memoryview(part)
+        if self._storage.is_remote:
+            part = self._storage.read_range(self._shards[shard], offset, len(into))
+            if part is not None:
+                return memoryview(part)
         file = self._file(shard)
         assert isinstance(file, int)
         return into[: os.preadv(file, [into], offset)]

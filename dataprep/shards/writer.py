@@ -70,14 +70,14 @@ def _write_tar(path: Path, samples: Iterable[Sample], dtype: MelDtype) -> list[P
     with atomic_file(path) as handle:
         tar = TarWriter(handle)
         for row, sample in enumerate(samples):
-            contents = [sample.info.canonical_json(), sample.flac]
+            contents = [sample.flac, sample.info.canonical_json()]
             if dtype != "none":
                 contents.append(encode_npy(sample.mel, dtype))
             written = [
                 _member(content, tar.add(f"{sample.key}.{suffix}", content))
                 for suffix, content in zip(MEMBERS, contents, strict=False)
             ]
-            json_, flac, mel = [*written, _member(b"", 0)][:3]
+            flac, json_, mel = [*written, _member(b"", 0)][:3]
             placed.append(Placed(row_group=0, row=row, json=json_, flac=flac, mel=mel))
         tar.finish()
     return placed

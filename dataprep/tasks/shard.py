@@ -27,7 +27,7 @@ from schemas.units import samples_to_frames
 from schemas.utterance import Split, Utterance
 
 STATE_FOLDER = ".unfinished"
-SHARD_VERSION = 1
+SHARD_VERSION = 2
 """Raised whenever the same input gives other bytes."""
 
 

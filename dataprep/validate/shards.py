@@ -82,7 +82,7 @@ def _check_members(check: ShardCheck) -> list[Finding]:
     shards, name = check.shards, check.info.name
     with tarfile.open(shards.folder / name) as tar:
         found = [(member.name, member.offset_data, member.size) for member in tar]
-    short = ("json", "flac") if shards.manifest.mel_dtype == "none" else ("json", "flac", "mel")
+    short = ("flac", "json") if shards.manifest.mel_dtype == "none" else ("flac", "json", "mel")
     expected = [
         (f"{shards.key(row)}.{member}", shards.value(f"{column}_offset", row), shards.value(f"{column}_size", row))
         for row in check.rows
