@@ -97,6 +97,15 @@ def test_validation_is_the_same_for_any_number_of_ranks(recorded, one):
     assert recorded[0]["validations"] == pytest.approx(one[0].validations, rel=1e-4)
 
 
+def test_validation_of_fewer_utterances_than_ranks(tmp_path):
+    make_shard_set(tmp_path / "shards", train=made_frames(TRAIN), validation=[23])
+    (tmp_path / "one").mkdir()
+    alone, _ = ranks.run(tmp_path / "shards", tmp_path / "one", 1)
+    out = launched(tmp_path, 2)
+    recorded = [json.loads((out / f"rank-{rank}.json").read_text()) for rank in (0, 1)]
+    assert recorded[0]["validations"] == recorded[1]["validations"] == pytest.approx(alone.validations, rel=1e-4)
+
+
 def test_a_run_of_two_ranks_goes_on_with_one(two, one, folder):
     out = folder / "rest"
     out.mkdir()
