@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from pytorch_lightning.utilities.exceptions import SIGTERMException
@@ -34,7 +37,7 @@ def told_endings(shards: str, run: Path, *, is_first_rank: bool) -> Iterator[Non
             than the first, where that tells why.
         MachineError: a process that reads data was killed, or another rank is gone.
     """
-    parent = os.getppid()
+    parent, others = os.getppid(), set(multiprocessing.active_children())
     try:
         yield
     except SIGTERMException:  # a SystemExit without a status, which would be 0
@@ -53,17 +56,25 @@ def told_endings(shards: str, run: Path, *, is_first_rank: bool) -> Iterator[Non
                 hint=how_to_go_on(run, shards),
             ) from error
         if is_lost_rank(error):
-            _end_readers()
             if not is_first_rank and _is_alive(parent):
                 raise SystemExit(MachineError.exit_status) from None  # the first rank tells
             raise MachineError(LOST, hint=how_to_go_on(run, shards)) from error
         raise
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            _end(set(multiprocessing.active_children()) - others)
 
 
-def _end_readers() -> None:
-    """Kills what reads data for this process; it would not end by itself, and an exit waits for it."""
-    for process in multiprocessing.active_children():
+def _end(readers: set[BaseProcess]) -> None:
+    """Kills what still reads data for this process: it leaves signals alone, and an exit would wait for it."""
+    if not readers:
+        return
+    told = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch's handler would call it a lost worker
+    for process in readers:
         process.kill()
+        process.join()
+    if told is not None:
+        signal.signal(signal.SIGCHLD, told)
 
 
 def _is_alive(parent: int) -> bool:
