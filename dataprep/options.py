@@ -14,9 +14,15 @@ class Place(click.ParamType[Path]):
     name = "PATH"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Checks that it is not empty."""
+        """Checks that it is a path, and not empty."""
         if not str(value).strip():
             self.fail("is empty; an unset shell variable?", param, ctx)
+        if "://" in str(value):
+            self.fail(
+                f"{value} is a URL, and this command works on folders; `trainer plan` and `trainer fit` read URLs",
+                param,
+                ctx,
+            )
         return Path(str(value))
 
 

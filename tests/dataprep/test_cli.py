@@ -3,7 +3,9 @@ import sys
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from dataprep.cli import main
 from dataprep.options import Shares, Size
 from tests.helpers.corpora import BIN, make_corpus, tool
 
@@ -71,3 +73,10 @@ def test_an_ascii_terminal_and_a_reader_that_goes_away(tmp_path):
     command = f"{BIN / 'dataprep'} ingest wavs --max-drop-share 1 | head -1; exit ${{PIPESTATUS[0]}}"
     piped = subprocess.run(["bash", "-c", command], cwd=corpus, capture_output=True, text=True)
     assert (piped.returncode, piped.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["validate", "inspect", "shard"])
+def test_a_url_is_refused_where_folders_are_meant(command):
+    result = CliRunner().invoke(main, [command, "s3://bucket/shards"])
+    assert result.exit_code == 2
+    assert "s3://bucket/shards is a URL" in result.output
