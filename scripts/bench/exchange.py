@@ -13,16 +13,34 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed
-import torch.multiprocessing
+from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
-from tests.helpers.batches import NUM_MELS, NUM_SPEAKERS, NUM_SYMBOLS, collate, make_utterances
+from trainer.data.batch import Batch
 from trainer.exchange import Word, agree, average_gradients
 from trainer.gradients import GradientSum
 from trainer.model.acoustic import AcousticModel
 from trainer.model.config import BASE, TINY
 
 RANKS, REPEATS = 2, 12
+NUM_SYMBOLS, NUM_SPEAKERS, NUM_MELS = 12, 3, 8
+
+
+def made_batch(rank: int) -> Batch:
+    """Four short utterances."""
+    random = torch.Generator().manual_seed(rank)
+    return Batch(
+        keys=tuple(f"utterance-{place}" for place in range(4)),
+        symbol_ids=torch.randint(1, NUM_SYMBOLS, (4, 5), generator=random),
+        symbol_lengths=torch.full((4,), 5),
+        mels=torch.randn((4, NUM_MELS, 30), generator=random),
+        mel_lengths=torch.full((4,), 30),
+        speakers=torch.zeros(4, dtype=torch.int64),
+        weights=torch.ones(4),
+        group_frames=4 * 30.0 * RANKS,
+        group_symbols=4 * 5.0 * RANKS,
+        num_slots=RANKS,
+    )
 
 
 def rank_main(rank: int, size: str, port: int) -> None:
@@ -31,7 +49,7 @@ def rank_main(rank: int, size: str, port: int) -> None:
     torch.distributed.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=RANKS)
     torch.manual_seed(0)
     model = AcousticModel({"tiny": TINY, "base": BASE}[size], NUM_SYMBOLS, NUM_SPEAKERS, NUM_MELS)
-    batch, parameters = collate(make_utterances(4, rank)), list(model.parameters())
+    batch, parameters = made_batch(rank), list(model.parameters())
     reducing, sums = DistributedDataParallel(model), GradientSum(parameters)
 
     def loss(of: torch.nn.Module) -> torch.Tensor:
@@ -74,4 +92,4 @@ if __name__ == "__main__":
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             number = free.getsockname()[1]
-        torch.multiprocessing.spawn(rank_main, args=(chosen, number), nprocs=RANKS)
+        spawn(rank_main, args=(chosen, number), nprocs=RANKS)  # type: ignore[no-untyped-call]
