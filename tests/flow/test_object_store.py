@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+import pytorch_lightning as pl
 
 from dataprep.shards.cache import CacheSettings, FileCache
 from dataprep.shards.reader import LoadedSample, ShardSet
@@ -195,6 +196,40 @@ def test_training_in_windows_is_training_from_the_folder(server, url, tmp_path, 
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
         assert fit(None, data=far, max_epochs=2).steps == whole.steps
+
+
+class Kill(pl.Callback):
+    """Kills the server after a step, and has it return some time later."""
+
+    def __init__(self, server, back_after):
+        self.server, self.back_after = server, back_after
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.global_step == 1 and self.server.process.poll() is None:
+            self.server.kill()
+            if self.back_after is not None:
+                threading.Timer(self.back_after, self.server.start).start()
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_training_goes_on_when_the_server_returns_and_ends_when_it_does_not(server, url, tmp_path, num_workers):
+    near = folder_of(server, url)
+    shard = max(path.stat().st_size for path in near.iterdir() if path.suffix == ".tar")
+
+    def data(location, **more):
+        # room for the index and one shard: others are read by ranges, again and again
+        limit = ((near / "index.arrow").stat().st_size + 1.5 * shard) / 1e9
+        cached = {"cache_folder": str(tmp_path / str(more)), "cache_gigabytes": limit, **more}
+        return ShardDataModule(str(location), max_frames=100, window=8, num_workers=num_workers, **cached)
+
+    whole = fit(None, data=data(near), max_epochs=1)
+    again = fit(None, data=data(url, retry_seconds=60.0), max_epochs=1, callbacks=[Kill(server, 4.0)])
+    assert again.steps == whole.steps
+    try:
+        with pytest.raises(MachineError, match="out of reach"):
+            fit(None, data=data(url, retry_seconds=2.0), max_epochs=2, callbacks=[Kill(server, None)])
+    finally:
+        server.start()
 
 
 def test_the_commands_take_a_url(server, url, tmp_path):
