@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,13 @@ def view_mel(
     Raises:
         FormatError: the size is not what the index says.
     """
-    expected = header_bytes + num_mels * num_frames * np.dtype(dtype).itemsize
+    stored = _stored(dtype)
+    expected = header_bytes + num_mels * num_frames * stored.itemsize
     if len(content) != expected:
         raise FormatError(f"a mel of {num_mels} x {num_frames} {dtype} takes {expected} bytes, found {len(content)}")
-    flat = np.frombuffer(content, dtype=np.dtype(dtype).newbyteorder("<"), offset=header_bytes)
-    return flat.reshape(num_mels, num_frames)
+    return np.ndarray((num_mels, num_frames), stored, content, header_bytes)
+
+
+@cache
+def _stored(dtype: MelDtype) -> np.dtype[np.floating[Any]]:
+    return np.dtype(dtype).newbyteorder("<")

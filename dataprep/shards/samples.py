@@ -29,7 +29,8 @@ def write_padded(mel: NDArray[np.floating[Any]], out: NDArray[np.float32]) -> No
     """Writes a mel `[num_mels, T]` to the start of `out` `[num_mels, at least T]`, and zeros behind it."""
     num_frames = mel.shape[1]
     out[:, :num_frames] = mel
-    out[:, num_frames:] = 0
+    if num_frames < out.shape[1]:
+        out[:, num_frames:] = 0
 
 
 def phoneme_ids_of(content: bytes) -> NDArray[np.int64]:

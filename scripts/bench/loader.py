@@ -32,7 +32,7 @@ from trainer.data.planned import WholeEpoch
 from trainer.data.sampler import RankSampler
 from trainer.data.selection import select
 
-NUM_UTTERANCES = 2500
+NUM_UTTERANCES = 5000
 BUDGET_SECONDS = 200.0
 REPEATS = 7
 FRAMES_PER_SECOND = 22050 / 256

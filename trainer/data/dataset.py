@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -65,12 +64,13 @@ class ShardDataset(Dataset[Batch | VoxloomError]):
         if not good:
             return self._made_up(request, bad)
         ids = [item for item in found if not isinstance(item, FormatError)]
+        symbols = np.array([len(item) for item in ids], dtype=np.int64)
         if bad:
             mels = mels[good, :, : int(lengths[good].max())]
         return Batch(
             keys=tuple(self.shards.keys(rows[good])),
-            symbol_ids=pad_last(ids, torch.int64),
-            symbol_lengths=torch.tensor([len(symbols) for symbols in ids], dtype=torch.int64),
+            symbol_ids=padded_ids(ids, symbols),
+            symbol_lengths=torch.from_numpy(symbols),
             mels=mels,
             mel_lengths=torch.from_numpy(lengths[good]),
             speakers=torch.from_numpy(self.shards.speakers_of(rows[good])),
@@ -104,14 +104,11 @@ class ShardDataset(Dataset[Batch | VoxloomError]):
         )
 
 
-def pad_last(arrays: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
-    """The arrays `[..., length]` as one tensor `[B, ..., longest]`, zeros at the end."""
-    padded = torch.empty(len(arrays), *arrays[0].shape[:-1], max(array.shape[-1] for array in arrays), dtype=dtype)
-    values = padded.numpy()
-    for place, array in enumerate(arrays):
-        values[place, ..., : array.shape[-1]] = array
-        values[place, ..., array.shape[-1] :] = 0
-    return padded
+def padded_ids(ids: Sequence[NDArray[np.int64]], lengths: NDArray[np.int64]) -> Tensor:
+    """The ids as one tensor, int64 `[B, longest]`, zeros at the end; `lengths` `[B]` are theirs."""
+    padded = np.zeros((len(ids), int(lengths.max())), np.int64)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.concatenate(ids)
+    return torch.from_numpy(padded)
 
 
 def as_it_is(item: Batch | VoxloomError) -> Batch | VoxloomError:
