@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -13,7 +14,7 @@ from isal import isal_zlib
 from numpy.typing import NDArray
 
 from dataprep.shards.files import ShardFiles
-from schemas.errors import FormatError
+from schemas.errors import FormatError, MachineError
 
 Content = bytes | memoryview
 Loaded = Content | FormatError
@@ -21,6 +22,13 @@ Loaded = Content | FormatError
 MAX_GAP_BYTES = 32 * 1024
 """Bytes between two members that are read and thrown away rather than read around."""
 _MAX_SPAN_BYTES = 16 * 1024 * 1024
+_OF_THE_MACHINE = frozenset(
+    {
+        errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM,
+        errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN,
+    }
+)  # fmt: skip
+"""Failures that say nothing of the utterance: its shard is as good as before once the machine is."""
 
 
 class Wanted(NamedTuple):
@@ -133,7 +141,8 @@ def _read_tar(
         try:
             view = files.read_span(group[0].shard, start, room(group[-1].offset + group[-1].size - start))
         except (OSError, FormatError) as error:
-            yield from ((item, fault(item, _reason(error))) for item in group)
+            reason = _reason(error)
+            yield from ((item, fault(item, reason)) for item in group)
             continue
         for item in group:
             part = view[item.offset - start : item.offset - start + item.size]
@@ -146,14 +155,32 @@ def _read_parquet(
     columns = tuple(sorted({item.member for item in ordered}))
     for item in ordered:
         try:
-            column = files.row_group(item.shard, item.offset, columns).column(item.member)
-            yield item, memoryview(column[item.size].as_buffer())
-        except (OSError, FormatError, pa.ArrowInvalid, IndexError) as error:
-            yield item, fault(item, _reason(error))
+            content: Loaded = _cell(files.row_group(item.shard, item.offset, columns), item.member, item.size)
+        except (OSError, FormatError, ValueError, IndexError, pa.ArrowException) as error:
+            content = fault(item, _reason(error))
+        yield item, content
+
+
+def _cell(table: pa.Table, member: str, row: int) -> memoryview:
+    """A value of a row group. Its file may be damaged, so that even its columns are others."""
+    column = table.column(member) if member in table.column_names else pa.chunked_array([], pa.null())
+    if column.type != pa.binary() or column.null_count:
+        raise FormatError(f"the shard has no such column, or none of whole values, but {column.type}")
+    return memoryview(column[row].as_buffer())
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, without the path that the message names anyway."""
+    """What an error says, without the path that the message names anyway.
+
+    Raises:
+        MachineError: it is one of the machine, not of the shard.
+    """
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        raise MachineError(
+            f"the shard cannot be read: {error.strerror}",
+            hint="put that right (permissions, memory, `ulimit -n`): the same command goes on",
+            path=error.filename,
+        ) from error
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be read: {error.strerror}"
     return f"cannot be read: {error.message if isinstance(error, FormatError) else error}"

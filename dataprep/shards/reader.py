@@ -149,7 +149,10 @@ class ShardSet:
 
     def keys(self, rows: NDArray[np.int64]) -> list[str]:
         """Keys of the utterances in some rows."""
-        keys: list[str] = self.table.column("key").chunk(0).take(pa.array(rows)).to_pylist() if len(rows) else []
+        column = self.table.column("key")
+        if column.num_chunks != 1:  # more than 2 GiB of keys; Arrow would put them together first
+            return [str(column[row].as_py()) for row in rows.tolist()]
+        keys: list[str] = column.chunk(0).take(pa.array(rows)).to_pylist()
         return keys
 
     def value(self, name: str, row: int) -> int:
@@ -262,7 +265,10 @@ class ShardSet:
         if manifest.mel_dtype == "none":
             from dataprep.features.mel import log_mel
 
-            return log_mel(samples_of(content), manifest.feature_spec)
+            mel = log_mel(samples_of(content), manifest.feature_spec)
+            if mel.shape[1] != num_frames:
+                raise FormatError(f"the recording has {mel.shape[1]} frames, the index says {num_frames}")
+            return mel
         header = NPY_HEADER_BYTES if manifest.container == "webdataset" else 0
         return view_mel(content, manifest.feature_spec.num_mels, num_frames, manifest.mel_dtype, header_bytes=header)
 

@@ -105,6 +105,24 @@ def test_neighbours_are_one_read(tmp_path, monkeypatch):
     assert len(reads) == 1
 
 
+@given(rows=st.lists(st.integers(0, TRAIN - 1), max_size=40), audio=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_no_byte_is_read_twice(shards, rows, audio):
+    reads = []
+
+    def noted(file, buffers, offset):
+        count = usual(file, buffers, offset)
+        reads.append((Path(f"/proc/self/fd/{file}").readlink(), offset, offset + count))
+        return count
+
+    usual = os.preadv
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "preadv", noted)
+        shards.read_batch(np.array(rows, dtype=np.int64), audio=audio)
+    for (name, _, end), (other, start, _) in itertools.pairwise(sorted(reads)):
+        assert name != other or end <= start
+
+
 def test_a_bounded_number_of_files_is_open(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MAX_OPEN_FILES", 3)
     shards = ShardSet(make_shard_set(tmp_path, train=made_frames(20), shard_utterances=2))
