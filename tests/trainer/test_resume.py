@@ -46,6 +46,24 @@ def test_stopped_in_mid_epoch_by_max_steps_and_carried_on(shards, tmp_path):
     assert fit(shards, ckpt_path=path, max_epochs=3).steps == whole.steps[2:]
 
 
+@pytest.mark.parametrize("accumulations", [1, 2])
+@pytest.mark.parametrize("validated", [{}, {"check_val_every_n_epoch": None, "val_check_interval": 250}])
+def test_stopped_by_max_steps_at_the_very_end_of_an_epoch_and_carried_on(shards, tmp_path, accumulations, validated):
+    flags = {"accumulate_grad_batches": accumulations, **validated}
+    whole = fit(shards, max_epochs=3, **flags)
+    steps = len([step for step in whole.steps if step.epoch == 0]) // accumulations
+    assert steps > 1
+    for number in (1, 2):
+        saver = Saver(tmp_path / str(number))
+        saver.folder.mkdir()
+        fit(shards, max_epochs=3, max_steps=number * steps, callbacks=[saver], **flags)
+        at_end = [path for path, done in saver.saved if done == number * steps]
+        assert at_end
+        for path in at_end:
+            rest = fit(shards, ckpt_path=path, max_epochs=3, **flags)
+            assert rest.steps == whole.steps[number * steps * accumulations :], path.name
+
+
 def test_the_checkpoint_is_plain_and_describes_itself(shards, tmp_path):
     saver = Saver(tmp_path)
     fit(shards, max_steps=2, callbacks=[saver])

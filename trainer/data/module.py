@@ -36,7 +36,7 @@ from trainer.data.loader import EpochLoader
 from trainer.data.plan import DEFAULT_MAX_FRAMES, Overlong, PlanSettings, plan_epoch
 from trainer.data.planned import PlannedEpoch, WholeEpoch
 from trainer.data.resume import read_state, require_same_data, require_same_mix, resumed_settings
-from trainer.data.rewind import rescale_batches, rewind_loops
+from trainer.data.rewind import rewind_loops
 from trainer.data.sampler import RankSampler, accumulations, grouped_for_validation
 from trainer.data.selection import Selection, select
 
@@ -267,10 +267,9 @@ class ShardDataModule(pl.LightningDataModule):
         trainer, loops = self._trainer(), checkpoint["loops"]["fit_loop"]
         if trainer.limit_train_batches != 1.0:  # an epoch cut short on purpose is over where Lightning says so
             return
-        if groups_done < self._epochs.planned(epoch, self.quarantine)[0].num_groups:
-            rewind_loops(loops, epoch, groups_done, trainer.accumulate_grad_batches)
-        else:
-            rescale_batches(loops, groups_done, trainer.accumulate_grad_batches)
+        if groups_done >= self._epochs.planned(epoch, self.quarantine)[0].num_groups:
+            epoch, groups_done = self._resume = (epoch + 1, 0)  # the loops know several ways to be done with an epoch
+        rewind_loops(loops, epoch, groups_done, trainer.accumulate_grad_batches)
 
     def _loader(self, sampler: RankSampler) -> EpochLoader:
         return EpochLoader(

@@ -43,14 +43,6 @@ def rewind_loops(loops: dict[str, Any], epoch: int, groups_done: int, accumulati
         counts.update(ready=number + behind, started=number + behind)
 
 
-def rescale_batches(loops: dict[str, Any], groups_done: int, accumulations: int) -> None:
-    """At the end of an epoch, where the loops know best, only brings the micro-batches to the new accumulations."""
-    current = loops["epoch_loop.batch_progress"]["current"]
-    steps = loops["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]["step"]["total"]["completed"]
-    behind = current["processed"] - current["completed"]
-    _set_batches(loops, groups_done * accumulations, steps * accumulations, behind)
-
-
 def _set_batches(loops: dict[str, Any], current: int, total: int, behind: int) -> None:
     for name, number in (("current", current), ("total", total)):
         counts = loops["epoch_loop.batch_progress"][name]
