@@ -22,7 +22,7 @@ import torch
 
 from dataprep.shards.npy import NPY_HEADER_BYTES
 from dataprep.shards.reader import ShardSet
-from scripts.bench.loader_peers import lhotse_epoch, webdataset_epoch, write_shar
+from scripts.bench.loader_peers import lhotse_bins, lhotse_epoch, webdataset_epoch, write_shar
 from scripts.bench.loader_sets import NUM_MELS, large_index, read_mel_sizes, speech_like_set
 from trainer.data.collection import ShardMix
 from trainer.data.dataset import ShardDataset
@@ -77,15 +77,16 @@ def bare(mix: ShardMix) -> int:
 
 
 def speed() -> None:
-    """Frames a second of each loader, in turns, and ratios of the medians."""
+    """Frames a second of each loader, in turns; the median over rounds of ours beside it, and the range of rounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         mix = ShardMix([ShardSet(speech_like_set(folder / "shards", NUM_UTTERANCES))])
         shar = write_shar(mix.sets[0], folder / "shar")
+        bins = lhotse_bins(shar)
         contenders: dict[str, Callable[[], int]] = {
             "bare pread, frombuffer, pad": lambda: bare(mix),
             "voxloom": lambda: ours(mix),
-            "lhotse Shar, DynamicBucketingSampler": lambda: lhotse_epoch(shar, BUDGET_SECONDS),
+            "lhotse Shar, DynamicBucketingSampler": lambda: lhotse_epoch(shar, BUDGET_SECONDS, bins),
             "webdataset, its decoders, padded": lambda: webdataset_epoch(mix.sets[0], BUDGET_SECONDS),
         }
         rates: dict[str, list[float]] = {name: [] for name in contenders}
@@ -95,11 +96,15 @@ def speed() -> None:
                 frames = run()
                 if repeat:  # the first round warms up
                     rates[contender].append(frames / (time.perf_counter() - began))
-        medians = {name: statistics.median(values) for name, values in rates.items()}
-        print("| loader | million frames a second | voxloom is |")
-        print("|---|---|---|")
-        for contender, median in medians.items():
-            print(f"| {contender} | {median / 1e6:.2f} | {medians['voxloom'] / median:.2f} x |", flush=True)
+        print("| loader | million frames a second | voxloom is | lowest and highest of the rounds |")
+        print("|---|---|---|---|")
+        for contender, values in rates.items():
+            ratios = [mine / other for mine, other in zip(rates["voxloom"], values, strict=True)]
+            print(
+                f"| {contender} | {statistics.median(values) / 1e6:.2f} | {statistics.median(ratios):.2f} x "
+                f"| {min(ratios):.2f} to {max(ratios):.2f} |",
+                flush=True,
+            )
 
 
 def start() -> None:
