@@ -76,6 +76,13 @@ def test_a_vanished_shard_ends_the_run_with_the_list(tmp_path, num_workers):
     assert sorted(key for step in recorded.steps for key in step.keys if key) == [f"train-{n:04d}" for n in range(6)]
 
 
+def test_a_set_of_which_nothing_can_be_read_is_no_run(tmp_path):
+    folder = make_shard_set(tmp_path / "shards", train=made_frames(TRAIN))
+    (folder / "train-000000.tar").unlink()
+    with pytest.raises(TrainingError, match="none of the 12 utterances of the training split can be read"):
+        fit(folder, max_epochs=3, callbacks=[Quarantine()])
+
+
 def test_a_cut_tar_loses_what_is_behind_the_cut(tmp_path):
     folder = make_shard_set(tmp_path / "shards", train=made_frames(TRAIN))
     shards = ShardSet(folder)

@@ -27,7 +27,7 @@ from pytorch_lightning.utilities import rank_zero_warn
 from dataprep.shards.cache import CacheSettings, default_folder
 from dataprep.shards.reader import ShardSet
 from schemas.checkpoint import PlanState, QuarantinedUtterance
-from schemas.errors import UsageError
+from schemas.errors import TrainingError, UsageError
 from trainer.data.checks import checked_settings, data_warnings, require_some, wanted_accumulations
 from trainer.data.collection import ShardMix
 from trainer.data.dataset import ShardDataset
@@ -180,6 +180,12 @@ class ShardDataModule(pl.LightningDataModule):
             self._epoch = trainer.current_epoch
             self._began_at = self._steps() - (groups_done if self._epoch == epoch else 0)
         planned, selection = self._epochs.planned(self._epoch, self.quarantine)
+        if len(selection) == 0:
+            raise TrainingError(
+                f"none of the {len(self._training)} utterances of the training split can be read",
+                hint="`dataprep validate` shows what is damaged; `dataprep shard` makes it again",
+                path=self.location,
+            )
         sampler = RankSampler(
             planned,
             selection,

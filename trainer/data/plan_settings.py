@@ -73,7 +73,11 @@ class PlanSettings:
         if self.overlong not in get_args(Overlong):
             wrong.append(f"overlong = {self.overlong!r} must be one of {', '.join(get_args(Overlong))}")
         if not wrong and self.ranks % self.length_classes:
-            wrong.append(f"ranks = {self.ranks} must be a multiple of length_classes = {self.length_classes}")
+            raise UsageError(
+                f"plan: ranks = {self.ranks} must be a multiple of length_classes = {self.length_classes}",
+                hint=f"take {self.length_classes} or a multiple of it: --ranks of `trainer plan`, --data.group_size of "
+                "`trainer fit`",
+            )
         if wrong:
             raise UsageError("plan: " + "; ".join(wrong), hint="change the value")
 

@@ -65,10 +65,10 @@ def find_checkpoint(path: Path) -> Path:
             "no such checkpoint or run", hint="give a .ckpt file or a folder that `trainer fit` made", path=path
         )
     candidates = list(path.glob("checkpoints/last*.ckpt")) or list(path.rglob("*.ckpt"))
-    if not candidates and not (path / "checkpoints").is_dir():
+    if not candidates and not (path / "checkpoints").is_dir() and not (path / "config.yaml").is_file():
         raise UsageError("is not a run of `trainer fit`", hint="give a folder such as runs/<time>", path=path)
     if not candidates:
-        raise UsageError("no checkpoint in this folder yet", hint="wait for the first one, or train again", path=path)
+        raise UsageError("no checkpoint in this folder yet", hint="wait for the first one, or start again", path=path)
     return max(candidates, key=lambda candidate: (candidate.stat().st_mtime_ns, candidate.name))
 
 
