@@ -178,6 +178,7 @@ def silence_lightning() -> None:
     """Leaves out what Lightning says of itself and of what the command says better."""
     for message in _NOISE:
         warnings.filterwarnings("ignore", message)
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # not the line of our code as well
     for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
