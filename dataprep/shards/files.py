@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dataprep.shards.storage import Storage
+from dataprep.shards.storage import ByteRange, Storage
+from schemas.errors import FormatError
 from schemas.shards import ShardInfo
 
 MAX_OPEN_FILES = 64
@@ -33,7 +34,24 @@ class ShardFiles:
     def _start(self) -> None:
         self._open: OrderedDict[int, int | pq.ParquetFile] = OrderedDict()
         self._row_groups: OrderedDict[tuple[int, int, tuple[str, ...]], pa.Table] = OrderedDict()
+        self._asked_for: dict[tuple[int, int], bytes | FormatError] = {}
         self._pid = os.getpid()
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether shards may be far away."""
+        return self._storage.is_remote
+
+    def expect(self, spans: Sequence[tuple[int, int, int]]) -> None:
+        """Asks at once for what is far away of some spans: shard, offset and size, as `read_span` will be asked.
+
+        Raises:
+            MachineError, UsageError: as `Storage` raises them.
+        """
+        self._own()
+        far = [span for span in spans if span[0] not in self._open and not self._storage.has(self._shards[span[0]])]
+        parts = self._storage.read_ranges([ByteRange(self._shards[shard], offset, size) for shard, offset, size in far])
+        self._asked_for = {span[:2]: part for span, part in zip(far, parts, strict=True)}
 
     def read_span(self, shard: int, offset: int, into: memoryview) -> memoryview:
         """Bytes of a tar, as many as `into` has room for, put there; fewer where the tar ends before.
@@ -42,8 +60,10 @@ class ShardFiles:
             OSError: it cannot be opened or read.
             FormatError, MachineError: as `Storage` raises them.
         """
-        if self._storage.is_remote:
-            part = self._storage.read_range(self._shards[shard], offset, len(into))
+        if self._asked_for:
+            part = self._asked_for.pop((shard, offset), None)
+            if isinstance(part, FormatError):
+                raise part
             if part is not None:
                 return memoryview(part)
         file = self._file(shard)
@@ -63,14 +83,24 @@ class ShardFiles:
         return self._row_groups[wanted]
 
     def _file(self, shard: int) -> int | pq.ParquetFile:
-        if self._pid != os.getpid():
-            self._start()
+        self._own()
         if shard not in self._open:
+            if self._storage.is_remote:
+                self._close_removed()
             if len(self._open) >= MAX_OPEN_FILES:
                 _close(self._open.popitem(last=False)[1])
             self._open[shard] = self._opened(self._shards[shard])
         self._open.move_to_end(shard)
         return self._open[shard]
+
+    def _own(self) -> None:
+        if self._pid != os.getpid():
+            self._start()
+
+    def _close_removed(self) -> None:
+        """Closes what the cache has no room for any more: it takes disk space for as long as it is open."""
+        for shard in [shard for shard in self._open if not self._storage.has(self._shards[shard])]:
+            _close(self._open.pop(shard))
 
     def _opened(self, info: ShardInfo) -> int | pq.ParquetFile:
         for attempt in range(_ATTEMPTS):

@@ -22,6 +22,8 @@ Loaded = Content | FormatError
 MAX_GAP_BYTES = 32 * 1024
 """Bytes between two members that are read and thrown away rather than read around."""
 _MAX_SPAN_BYTES = 16 * 1024 * 1024
+_MAX_EXPECTED_BYTES = 64 * 1024 * 1024
+"""Asked of an object store at once, and kept in memory meanwhile: hundreds of utterances."""
 _OF_THE_MACHINE = frozenset(
     {
         errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM,
@@ -136,7 +138,7 @@ def _read_tar(
     fault: Callable[[Wanted, str], FormatError],
     room: Callable[[int], memoryview],
 ) -> Iterator[tuple[Wanted, Loaded]]:
-    for group in spans(ordered):
+    for group in _expected(files, spans(ordered)) if files.is_remote else spans(ordered):
         start = group[0].offset
         try:
             view = files.read_span(group[0].shard, start, room(group[-1].offset + group[-1].size - start))
@@ -147,6 +149,23 @@ def _read_tar(
         for item in group:
             part = view[item.offset - start : item.offset - start + item.size]
             yield item, part if len(part) == item.size else fault(item, "cannot be read: the shard ends before it")
+
+
+def _expected(files: ShardFiles, groups: Iterable[list[Wanted]]) -> Iterator[list[Wanted]]:
+    """The same groups; those that are far away are asked for many at once."""
+    some: list[tuple[list[Wanted], tuple[int, int, int]]] = []
+    num_bytes = 0
+    for group in groups:
+        first, last = group[0], group[-1]
+        span = (first.shard, first.offset, last.offset + last.size - first.offset)
+        some.append((group, span))
+        num_bytes += span[2]
+        if num_bytes >= _MAX_EXPECTED_BYTES:
+            files.expect([span for _, span in some])
+            yield from (group for group, _ in some)
+            some, num_bytes = [], 0
+    files.expect([span for _, span in some])
+    yield from (group for group, _ in some)
 
 
 def _read_parquet(

@@ -78,7 +78,7 @@ class ShardSet:
             content = json.loads(self.storage.read_file(MANIFEST_NAME))
         except ValueError as error:
             raise FormatError(f"cannot be read as JSON: {error}", path=f"{self.location}/{MANIFEST_NAME}") from error
-        return ShardManifest.from_content(content, Path(f"{self.location}/{MANIFEST_NAME}"))
+        return ShardManifest.from_content(content, f"{self.location}/{MANIFEST_NAME}")
 
     def _check_index(self, path: Path) -> None:
         info = self.manifest.index
