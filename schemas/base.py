@@ -65,7 +65,7 @@ class VersionedFile(Record):
         return cls.from_content(content, path)
 
     @classmethod
-    def from_content(cls, content: object, path: Path) -> Self:
+    def from_content(cls, content: object, path: Path | str) -> Self:
         """Checks already parsed JSON; `path` is only for the message. Raises FormatError as `read` does."""
         if not isinstance(content, Mapping):
             raise FormatError("is not a JSON object", hint="make it again with the same command", path=path)

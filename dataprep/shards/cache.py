@@ -1,7 +1,8 @@
 """Copies of far-away files on a local disk: named by content, shared by all processes, bounded.
 
-A file has its SHA-256 for a name, so a copy can never be that of another file. It is fetched by one process at a time,
-under a temporary name of its final size, so that what is on its way counts against the limit too.
+A copy has its SHA-256 for a name, so it can never be that of another file. It is fetched by one process at a time,
+under a temporary name of its final size, so that what is on its way counts against the limit too. The temporary file
+is its own lock: one that nobody holds was left by a killed process, and is removed by the next who needs room.
 """
 
 from __future__ import annotations
@@ -9,17 +10,24 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from io import BufferedRandom
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 from schemas.dataset import FileInfo
 from schemas.errors import FormatError, UsageError
 
+MAX_FETCHES_AHEAD = 4
+"""Files fetched ahead at the same time on one machine, by all processes together."""
+_OURS = re.compile(r"[0-9a-f]{64}\.[a-z]+")  # whatever else lies in the folder is not ours to remove
+_INDEX = ".arrow"  # read all the time, and small beside its shards: removed last
 _PART = ".part"
-_KEPT_SUFFIX = ".arrow"  # an index is read all the time, and is small beside its shards
+_PAUSE_SECONDS = 0.2
 
 
 def default_folder() -> Path:
@@ -44,7 +52,7 @@ class FileCache:
 
     Args:
         folder: made where it is missing.
-        max_bytes: most bytes in it.
+        max_bytes: most bytes in it, what is on its way included.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -54,77 +62,157 @@ class FileCache:
         """Where the copy of a file is, or would be."""
         return self.folder / f"{info.sha256}{Path(info.name).suffix}"
 
-    def is_coming(self, info: FileInfo) -> bool:
-        """Whether the file is here, or on its way."""
-        return self.path(info).exists() or self._part(info).exists()
+    def has(self, info: FileInfo) -> bool:
+        """Whether the copy is here, whole."""
+        try:
+            return self.path(info).stat().st_size == info.bytes
+        except FileNotFoundError:
+            return False
 
-    def get(self, info: FileInfo, fetch: Callable[[IO[bytes]], None]) -> Path:
+    def get(self, info: FileInfo, fetch: Callable[[BinaryIO], None], *, wait: bool = True) -> Path | None:
         """Path of the copy, fetched first where there is none.
 
         Args:
             info: name, size and hash.
-            fetch: writes the content into an open file, from its start; may be called again after an error of its own.
+            fetch: writes the content into an open file, from its start.
+            wait: for another process that fetches it, and for room that only others' fetches take.
+
+        Returns:
+            None where it would have to wait and was not to.
 
         Raises:
             FormatError: what was fetched is not what `info` describes.
             UsageError: the file is larger than the cache may be.
+            OSError: the folder cannot be written.
         """
-        path = self.path(info)
-        if not path.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with self._lock(info.sha256):
-                if not path.exists():
-                    self._fetch(info, fetch)
+        path, part = self.path(info), self._part(info)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        while not self.has(info):
+            with _opened(part) as handle:
+                if not _lock(handle, wait=wait):
+                    return None
+                if not _is_at(handle, part):  # who had it before has renamed or removed it
+                    continue
+                try:
+                    if self.has(info):
+                        part.unlink()
+                    elif not self._reserve(info, handle, wait=wait):
+                        part.unlink()
+                        return None
+                    else:
+                        _fill(info, handle, fetch)
+                        part.replace(path)
+                except BaseException:
+                    part.unlink(missing_ok=True)
+                    raise
         with suppress(FileNotFoundError):  # removed by another process meanwhile: the caller will ask again
             os.utime(path)
         return path
 
-    def _fetch(self, info: FileInfo, fetch: Callable[[IO[bytes]], None]) -> None:
-        part = self._part(info)  # a killed process may have left one; its lock is gone, and it is written over
-        try:
-            with part.open("w+b") as handle:
-                with self._lock("room"):
-                    self._make_room(info, part)
-                    handle.truncate(info.bytes)
-                fetch(handle)
-                handle.seek(0)
-                found = (os.fstat(handle.fileno()).st_size, hashlib.file_digest(handle, "sha256").hexdigest())
-                if found != (info.bytes, info.sha256):
-                    raise FormatError(
-                        f"has {found[0]} bytes and SHA-256 {found[1][:12]}, "
-                        f"the manifest says {info.bytes} and {info.sha256[:12]}",
-                        hint="upload the shard set again",
-                    )
-                os.fsync(handle.fileno())
-            part.replace(self.path(info))
-        finally:
-            part.unlink(missing_ok=True)
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """One of the turns of those who fetch ahead, of which a machine has `MAX_FETCHES_AHEAD`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            for number in range(MAX_FETCHES_AHEAD):
+                with _opened(self.folder / f"turn-{number}.lock") as handle:
+                    if _lock(handle, wait=False):
+                        yield
+                        return
+            time.sleep(_PAUSE_SECONDS)
 
-    def _make_room(self, info: FileInfo, part: Path) -> None:
+    def _reserve(self, info: FileInfo, handle: BinaryIO, *, wait: bool) -> bool:
+        """Gives the temporary file its final size once there is room for it."""
         if info.bytes > self.max_bytes:
             raise UsageError(
                 f"{info.name} has {info.bytes:,} bytes, the cache may hold {self.max_bytes:,}",
                 hint="give a larger --data.cache_gigabytes",
             )
-        known = []
+        handle.truncate(0)  # what a killed process has left counts no more
+        while True:
+            with _opened(self.folder / "room.lock") as room:
+                _lock(room, wait=True)
+                if self._make_room(info.bytes):
+                    handle.truncate(info.bytes)
+                    return True
+            if not wait:
+                return False
+            time.sleep(_PAUSE_SECONDS)
+
+    def _make_room(self, num_bytes: int) -> bool:
+        """Removes the longest unused copies; none where that would not do, for what others are fetching."""
+        copies, coming = [], 0
         for path in self.folder.iterdir():
             with suppress(FileNotFoundError):
-                if path != part and path.suffix != ".lock":
-                    known.append((path.stat(), path))
-        total = sum(stat.st_size for stat, _ in known)
-        for stat, path in sorted(known, key=lambda item: item[0].st_mtime_ns):
-            if total + info.bytes <= self.max_bytes:
+                if _OURS.fullmatch(path.name) is None:
+                    continue
+                if path.suffix != _PART:
+                    stat = path.stat()
+                    copies.append((path.suffix == _INDEX, stat.st_mtime_ns, stat.st_size, path))
+                elif not _removed_if_left(path):
+                    coming += path.stat().st_size
+        if coming + num_bytes > self.max_bytes:
+            return False
+        total = coming + num_bytes + sum(size for _, _, size, _ in copies)
+        for _, _, size, path in sorted(copies):
+            if total <= self.max_bytes:
                 break
-            if path.suffix not in (_PART, _KEPT_SUFFIX):
-                path.unlink(missing_ok=True)
-                total -= stat.st_size
+            path.unlink(missing_ok=True)
+            total -= size
+        return True
 
     def _part(self, info: FileInfo) -> Path:
         return self.folder / f"{info.sha256}{_PART}"
 
-    @contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
-        """One process at a time; the lock ends with the process that holds it."""
-        with (self.folder / f"{name}.lock").open("w") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
+
+def _fill(info: FileInfo, handle: BufferedRandom, fetch: Callable[[BinaryIO], None]) -> None:
+    fetch(handle)
+    handle.flush()
+    handle.seek(0)
+    found = (os.fstat(handle.fileno()).st_size, hashlib.file_digest(handle, "sha256").hexdigest())
+    if found != (info.bytes, info.sha256):
+        raise FormatError(
+            f"has {found[0]} bytes and SHA-256 {found[1][:12]}, the manifest says {info.bytes} and {info.sha256[:12]}",
+            hint="upload the shard set again",
+        )
+    os.fsync(handle.fileno())
+
+
+def _removed_if_left(part: Path) -> bool:
+    """Removes a temporary file that nobody holds."""
+    with part.open("r+b") as handle:
+        if not _lock(handle, wait=False):
+            return False
+        if _is_at(handle, part):
+            part.unlink()
+        return True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedRandom]:
+    """A file for reading and writing, made where it is missing, and unlocked at the end.
+
+    Closing it would not unlock it where a process was forked meanwhile: that one has it open too.
+    """
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as handle:
+        try:
+            yield handle
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def _lock(handle: BinaryIO, *, wait: bool) -> bool:
+    """Whether the file is now ours alone. The lock ends with the process that holds it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(handle: BinaryIO, path: Path) -> bool:
+    """Whether an open file still has this name."""
+    try:
+        return os.path.samestat(os.fstat(handle.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dataprep.shards.cache import CacheSettings
 from schemas.dataset import FileInfo
 from schemas.errors import FormatError
+
+
+class ByteRange(NamedTuple):
+    """Part of a file."""
+
+    info: FileInfo
+    """Which file."""
+    offset: int
+    """Where the part begins."""
+    num_bytes: int
+    """Its size; a part that would go beyond the end of the file ends there."""
 
 
 class Storage(Protocol):
@@ -34,11 +45,14 @@ class Storage(Protocol):
             UsageError: access is denied, or the file is larger than the cache may be.
         """
 
-    def read_range(self, info: FileInfo, offset: int, num_bytes: int) -> bytes | None:
-        """Part of a file that is not worth bringing here whole; None where `local_file` is the way.
+    def has(self, info: FileInfo) -> bool:
+        """Whether the file is on a local disk, so that `local_file` need not bring it there."""
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | FormatError]:
+        """Parts of files that are not here; an error in the place of what there is not.
 
         Raises:
-            FormatError, MachineError, UsageError: as `local_file`.
+            MachineError, UsageError: as `local_file`.
         """
 
     def told_size(self, num_bytes: int) -> None:
@@ -76,8 +90,13 @@ class FolderStorage:
         """The path; whether there is such a file is found out by opening it."""
         return self.folder / info.name
 
-    def read_range(self, info: FileInfo, offset: int, num_bytes: int) -> None:
-        """None: the file is here."""
+    def has(self, info: FileInfo) -> bool:  # noqa: ARG002
+        """Always: whether there is such a file is found out by opening it."""
+        return True
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | FormatError]:
+        """Not needed: all files are here."""
+        raise NotImplementedError
 
     def told_size(self, num_bytes: int) -> None:
         """Nothing to do."""

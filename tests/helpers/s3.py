@@ -30,8 +30,7 @@ class S3Server:
     def environment(self):
         return {
             "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}", "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
-            "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
         }  # fmt: skip
 
     def start(self):
