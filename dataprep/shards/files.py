@@ -68,7 +68,8 @@ class ShardFiles:
                 return memoryview(part)
         file = self._file(shard)
         assert isinstance(file, int)
-        return into[: os.preadv(file, [into], offset)]
+        num_read = os.preadv(file, [into], offset)
+        return into if num_read == len(into) else into[:num_read]
 
     def row_group(self, shard: int, group: int, columns: tuple[str, ...]) -> pa.Table:
         """A row group of a Parquet shard. Raises OSError, pyarrow.ArrowInvalid, FormatError or MachineError."""
@@ -84,14 +85,15 @@ class ShardFiles:
 
     def _file(self, shard: int) -> int | pq.ParquetFile:
         self._own()
-        if shard not in self._open:
+        file = self._open.get(shard)
+        if file is None:
             if self._storage.is_remote:
                 self._close_removed()
             if len(self._open) >= MAX_OPEN_FILES:
                 _close(self._open.popitem(last=False)[1])
-            self._open[shard] = self._opened(self._shards[shard])
+            file = self._open[shard] = self._opened(self._shards[shard])
         self._open.move_to_end(shard)
-        return self._open[shard]
+        return file
 
     def _own(self) -> None:
         if self._pid != os.getpid():

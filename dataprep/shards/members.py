@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from typing import NamedTuple
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +20,10 @@ Loaded = Content | FormatError
 
 MAX_GAP_BYTES = 32 * 1024
 """Bytes between two members that are read and thrown away rather than read around."""
-_MAX_SPAN_BYTES = 16 * 1024 * 1024
+MAX_SPAN_BYTES = 16 * 1024 * 1024
 _MAX_EXPECTED_BYTES = 64 * 1024 * 1024
 """Asked of an object store at once, and kept in memory meanwhile: hundreds of utterances."""
+_OTHER_CHECKSUM = "differs from its checksum in the index"
 _OF_THE_MACHINE = frozenset(
     {
         errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM,
@@ -31,25 +31,6 @@ _OF_THE_MACHINE = frozenset(
     }
 )  # fmt: skip
 """Failures that say nothing of the utterance: its shard is as good as before once the machine is."""
-
-
-class Wanted(NamedTuple):
-    """A member to be read. A tuple, since thousands are made a second: a frozen dataclass takes four times as long."""
-
-    shard: int
-    """Number of its shard."""
-    offset: int
-    """Where its content begins in a tar; the row group in Parquet."""
-    size: int
-    """Bytes in a tar; the row in its row group in Parquet."""
-    place: int
-    """Where the caller wants it."""
-    row: int
-    """Row of the index."""
-    crc32: int
-    """Its checksum."""
-    member: str
-    """json, flac or mel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +42,56 @@ class MemberColumns:
     crc32: NDArray[np.uint32]
 
 
-def wanted(
-    member: str, rows: NDArray[np.int64], shard: NDArray[np.uint32], columns: MemberColumns, first_place: int
-) -> list[Wanted]:
-    """One member of some rows, to be put at `first_place` and after."""
-    places = np.arange(first_place, first_place + len(rows))
-    values = (shard[rows], columns.first[rows], columns.second[rows], places, rows, columns.crc32[rows])
-    return list(map(Wanted, *(value.tolist() for value in values), repeat(member)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Members to be read, in the order in which they lie; as lists, since thousands are read a second."""
+
+    shard: list[int]
+    """Number of the shard of each."""
+    first: list[int]
+    """Where its content begins in a tar; the row group in Parquet."""
+    second: list[int]
+    """Bytes in a tar; the row in its row group in Parquet."""
+    crc32: list[int]
+    """Its checksum."""
+    place: list[int]
+    """Where the caller wants it: by member, then by row."""
+    spans: list[int]
+    """What is read at once in a tar: edges of runs of members, from 0 to their number."""
+
+
+def wanted(rows: NDArray[np.int64], shard: NDArray[np.uint32], members: Sequence[MemberColumns]) -> Wanted:
+    """Some members of some rows; places count the rows of the first member, then those of the next."""
+    shards = np.tile(shard[rows].astype(np.int64), len(members))
+    first, second, crc32 = (
+        np.concatenate([getattr(columns, name)[rows] for columns in members]).astype(np.int64)
+        for name in ("first", "second", "crc32")
+    )
+    order = np.lexsort((second, first, shards))
+    shards, first, second = shards[order], first[order], second[order]
+    return Wanted(
+        shard=shards.tolist(),
+        first=first.tolist(),
+        second=second.tolist(),
+        crc32=crc32[order].tolist(),
+        place=order.tolist(),
+        spans=spans(shards, first, second),
+    )
+
+
+def spans(shard: NDArray[np.int64], offset: NDArray[np.int64], size: NDArray[np.int64]) -> list[int]:
+    """Edges of the runs of members of tars that are one read each, of members in the order in which they lie.
+
+    A run has no gap of more than `MAX_GAP_BYTES`, and is no longer than `MAX_SPAN_BYTES` and a member.
+    """
+    if not len(shard):
+        return [0]
+    end = offset + size
+    begins = np.ones(len(shard), dtype=bool)
+    begins[1:] = (shard[1:] != shard[:-1]) | (offset[1:] - end[:-1] > MAX_GAP_BYTES)
+    length = end - offset[begins][np.cumsum(begins) - 1]
+    begins[1:] |= length[1:] // MAX_SPAN_BYTES > length[:-1] // MAX_SPAN_BYTES
+    return [*np.flatnonzero(begins).tolist(), len(shard)]
 
 
 class Scratch:
@@ -90,94 +114,82 @@ def fresh(num_bytes: int) -> memoryview:
 
 def iter_members(
     files: ShardFiles,
-    members: Iterable[Wanted],
+    members: Wanted,
+    names: Sequence[str],
     *,
-    is_tar: bool,
-    fault: Callable[[Wanted, str], FormatError],
+    fault: Callable[[int, str], FormatError],
     room: Callable[[int], memoryview] = fresh,
-) -> Iterator[tuple[Wanted, Loaded]]:
-    """Members in the order in which they lie, each with its content, or an error in the place of what cannot be read.
+) -> Iterator[tuple[int, Loaded]]:
+    """Places of members in the order in which they lie, each with the content, or an error where it cannot be read.
 
     Args:
         files: the open files.
-        members: what to read, in any order.
-        is_tar: tar or Parquet.
-        fault: makes the error of a member.
+        members: what to read.
+        names: columns of Parquet in the order of the members; none for tar.
+        fault: makes the error of the member of a place.
         room: gives memory to read a tar into; a `Scratch` makes contents valid until the next step only.
 
     Raises:
         MachineError: the shards cannot be reached.
     """
-    ordered = sorted(members)
-    read = _read_tar(files, ordered, fault, room) if is_tar else _read_parquet(files, ordered, fault)
-    for item, content in read:
-        if not isinstance(content, FormatError) and isal_zlib.crc32(content) != item.crc32:
-            yield item, fault(item, "differs from its checksum in the index")
-        else:
-            yield item, content
-
-
-def spans(ordered: Sequence[Wanted]) -> Iterator[list[Wanted]]:
-    """Members of a tar, in the order of their places, in groups that are read at once."""
-    group: list[Wanted] = []
-    for item in ordered:
-        if group:
-            first, last = group[0], group[-1]
-            near = item.shard == last.shard and item.offset - (last.offset + last.size) <= MAX_GAP_BYTES
-            if not near or item.offset + item.size - first.offset > _MAX_SPAN_BYTES:
-                yield group
-                group = []
-        group.append(item)
-    if group:
-        yield group
+    return _read_parquet(files, members, names, fault) if names else _read_tar(files, members, fault, room)
 
 
 def _read_tar(
-    files: ShardFiles,
-    ordered: Sequence[Wanted],
-    fault: Callable[[Wanted, str], FormatError],
-    room: Callable[[int], memoryview],
-) -> Iterator[tuple[Wanted, Loaded]]:
-    for group in _expected(files, spans(ordered)) if files.is_remote else spans(ordered):
-        start = group[0].offset
+    files: ShardFiles, members: Wanted, fault: Callable[[int, str], FormatError], room: Callable[[int], memoryview]
+) -> Iterator[tuple[int, Loaded]]:
+    shards, offsets, sizes, checksums, places = (
+        members.shard, members.first, members.second, members.crc32, members.place,
+    )  # fmt: skip
+    runs = pairwise(members.spans)
+    for begin, end in _expected(files, members, runs) if files.is_remote else runs:
+        start = offsets[begin]
         try:
-            view = files.read_span(group[0].shard, start, room(group[-1].offset + group[-1].size - start))
+            view = files.read_span(shards[begin], start, room(offsets[end - 1] + sizes[end - 1] - start))
         except (OSError, FormatError) as error:
             reason = _reason(error)
-            yield from ((item, fault(item, reason)) for item in group)
+            yield from ((place, fault(place, reason)) for place in places[begin:end])
             continue
-        for item in group:
-            part = view[item.offset - start : item.offset - start + item.size]
-            yield item, part if len(part) == item.size else fault(item, "cannot be read: the shard ends before it")
+        for at in range(begin, end):
+            offset, size = offsets[at] - start, sizes[at]
+            part = view[offset : offset + size]
+            if len(part) != size:
+                yield places[at], fault(places[at], "cannot be read: the shard ends before it")
+            elif isal_zlib.crc32(part) != checksums[at]:
+                yield places[at], fault(places[at], _OTHER_CHECKSUM)
+            else:
+                yield places[at], part
 
 
-def _expected(files: ShardFiles, groups: Iterable[list[Wanted]]) -> Iterator[list[Wanted]]:
-    """The same groups; those that are far away are asked for many at once."""
-    some: list[tuple[list[Wanted], tuple[int, int, int]]] = []
+def _expected(files: ShardFiles, members: Wanted, runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The same runs; those that are far away are asked for many at once."""
+    some: list[tuple[tuple[int, int], tuple[int, int, int]]] = []
     num_bytes = 0
-    for group in groups:
-        first, last = group[0], group[-1]
-        span = (first.shard, first.offset, last.offset + last.size - first.offset)
-        some.append((group, span))
+    for begin, end in runs:
+        start = members.first[begin]
+        span = (members.shard[begin], start, members.first[end - 1] + members.second[end - 1] - start)
+        some.append(((begin, end), span))
         num_bytes += span[2]
         if num_bytes >= _MAX_EXPECTED_BYTES:
             files.expect([span for _, span in some])
-            yield from (group for group, _ in some)
+            yield from (run for run, _ in some)
             some, num_bytes = [], 0
     files.expect([span for _, span in some])
-    yield from (group for group, _ in some)
+    yield from (run for run, _ in some)
 
 
 def _read_parquet(
-    files: ShardFiles, ordered: Sequence[Wanted], fault: Callable[[Wanted, str], FormatError]
-) -> Iterator[tuple[Wanted, Loaded]]:
-    columns = tuple(sorted({item.member for item in ordered}))
-    for item in ordered:
+    files: ShardFiles, members: Wanted, names: Sequence[str], fault: Callable[[int, str], FormatError]
+) -> Iterator[tuple[int, Loaded]]:
+    columns, num_rows = tuple(sorted(names)), len(members.place) // len(names)
+    for at, place in enumerate(members.place):
         try:
-            content: Loaded = _cell(files.row_group(item.shard, item.offset, columns), item.member, item.size)
+            table = files.row_group(members.shard[at], members.first[at], columns)
+            content = _cell(table, names[place // num_rows], members.second[at])
         except (OSError, FormatError, ValueError, IndexError, pa.ArrowException) as error:
-            content = fault(item, _reason(error))
-        yield item, content
+            yield place, fault(place, _reason(error))
+        else:
+            yield place, content if isal_zlib.crc32(content) == members.crc32[at] else fault(place, _OTHER_CHECKSUM)
 
 
 def _cell(table: pa.Table, member: str, row: int) -> memoryview:

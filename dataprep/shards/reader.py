@@ -16,7 +16,7 @@ from dataprep.shards.atomic import file_sha256
 from dataprep.shards.cache import CacheSettings
 from dataprep.shards.files import ShardFiles
 from dataprep.shards.index import map_index, number_column
-from dataprep.shards.members import Content, Loaded, MemberColumns, Scratch, Wanted, fresh, iter_members, wanted
+from dataprep.shards.members import Content, Loaded, MemberColumns, Scratch, fresh, iter_members, wanted
 from dataprep.shards.npy import NPY_HEADER_BYTES, view_mel
 from dataprep.shards.samples import LoadedSample, phoneme_ids_of, samples_of, write_padded
 from dataprep.shards.storage import Storage, open_storage
@@ -172,7 +172,7 @@ class ShardSet:
 
         Raises FormatError as `read_member` does.
         """
-        return np.array(self._mel(self.read_member(self._mel_source, row), row), dtype=np.float32)
+        return np.array(self._mel(self.read_member(self._mel_source, row), self.value("frames", row)), dtype=np.float32)
 
     def read_audio(self, row: int) -> NDArray[np.float32]:
         """The recording, float32 `[num_samples]`. Raises FormatError where the bytes are not those indexed."""
@@ -222,23 +222,23 @@ class ShardSet:
         Raises:
             MachineError: the shards cannot be reached.
         """
-        found: list[NDArray[np.int64] | FormatError | None] = [None] * len(rows)
+        count, num_frames = len(rows), self._column("frames")[rows].tolist()
+        found: list[NDArray[np.int64] | None] = [None] * count
+        errors: dict[int, FormatError] = {}
         members = ("json", self._mel_source)
-        for item, content in self._iter_contents(members, rows, self._scratch):
-            place = item.place % len(rows)
-            if isinstance(found[place], FormatError):
-                continue
-            if isinstance(content, FormatError):
-                found[place] = content
-                continue
+        for place, content in self._iter_contents(members, rows, self._scratch):
             try:
-                if item.member == "json":
+                if isinstance(content, FormatError):
+                    errors.setdefault(place % count, content)
+                elif place < count:
                     found[place] = phoneme_ids_of(bytes(content))
                 else:
-                    write_padded(self._mel(content, item.row), out[place])
+                    write_padded(self._mel(content, num_frames[place - count]), out[place - count])
             except (FormatError, AudioError, ValueError) as error:
-                found[place] = self._fault(item.member, item.row, f"cannot be used: {error}")
-        return cast("list[NDArray[np.int64] | FormatError]", found)
+                member, at = divmod(place, count)
+                fault = self._fault(members[member], int(rows[at]), f"cannot be used: {error}")
+                errors.setdefault(at, fault)
+        return [errors.get(place) or cast("NDArray[np.int64]", ids) for place, ids in enumerate(found)]
 
     @property
     def _mel_source(self) -> str:
@@ -252,7 +252,7 @@ class ShardSet:
         try:
             return LoadedSample(
                 phoneme_ids=phoneme_ids_of(bytes(whole["json"])),
-                mel=self._mel(whole[self._mel_source], row) if mel else None,
+                mel=self._mel(whole[self._mel_source], self.value("frames", row)) if mel else None,
                 samples=samples_of(whole["flac"]) if audio else None,
             )
         except (FormatError, AudioError) as error:
@@ -260,8 +260,8 @@ class ShardSet:
         except (ValueError, KeyError, TypeError) as error:  # JSON that is whole but not ours
             return self._fault("json", row, f"is not what `dataprep shard` writes: {error}")
 
-    def _mel(self, content: Content, row: int) -> NDArray[np.floating[Any]]:
-        manifest, num_frames = self.manifest, self.value("frames", row)
+    def _mel(self, content: Content, num_frames: int) -> NDArray[np.floating[Any]]:
+        manifest = self.manifest
         if manifest.mel_dtype == "none":
             from dataprep.features.mel import log_mel
 
@@ -274,22 +274,25 @@ class ShardSet:
 
     def _contents(self, members: Sequence[str], rows: NDArray[np.int64]) -> list[Loaded]:
         """Contents of each member of each row, member by member."""
-        loaded = {item.place: content for item, content in self._iter_contents(members, rows, fresh)}
+        loaded = dict(self._iter_contents(members, rows, fresh))
         return [loaded[place] for place in range(len(members) * len(rows))]
 
     def _iter_contents(
         self, members: Sequence[str], rows: NDArray[np.int64], room: Callable[[int], memoryview]
-    ) -> Iterator[tuple[Wanted, Loaded]]:
+    ) -> Iterator[tuple[int, Loaded]]:
         """Contents in the order in which they lie; places count all rows of the first member, then of the next."""
         is_tar = self.manifest.container == "webdataset"
-        items: list[Wanted] = []
+        columns = []
         for member in members:
             names = (f"{member}_offset", f"{member}_size") if is_tar else ("row_group", "row")
-            columns = MemberColumns(*(self._column(name) for name in (*names, f"{member}_crc32")))
-            items += wanted(member, rows, self._column("shard"), columns, len(items))
-        return iter_members(
-            self._files, items, is_tar=is_tar, fault=lambda at, what: self._fault(at.member, at.row, what), room=room
-        )
+            columns.append(MemberColumns(*(self._column(name) for name in (*names, f"{member}_crc32"))))
+
+        def fault(place: int, what: str) -> FormatError:
+            member, at = divmod(place, len(rows))
+            return self._fault(members[member], int(rows[at]), what)
+
+        where = wanted(rows, self._column("shard"), columns)
+        return iter_members(self._files, where, () if is_tar else members, fault=fault, room=room)
 
     def _fault(self, member: str, row: int, what: str) -> FormatError:
         path = f"{self.location}/{self.manifest.shards[self.value('shard', row)].name}"

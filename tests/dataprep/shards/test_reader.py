@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dataprep.audio import decode_flac
 from dataprep.features.mel import log_mel
 from dataprep.shards import files
-from dataprep.shards.members import MAX_GAP_BYTES, Wanted, spans
+from dataprep.shards.members import MAX_GAP_BYTES, spans
 from dataprep.shards.reader import LoadedSample, ShardSet
 from schemas.errors import FormatError
 from tests.helpers.shard_sets import SPEC, made_frames, make_shard_set
@@ -79,21 +79,30 @@ def test_a_mel_that_is_not_stored_is_that_of_the_recording(shards):
 @given(
     layout=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 200), st.integers(1, 90)), min_size=1, max_size=40),
     gaps=st.integers(1, 4),
+    longest=st.sampled_from([100, 100_000, 2**24]),
 )
-def test_spans_hold_each_member_once_and_no_wide_gap(layout, gaps):
+def test_spans_hold_each_member_once_and_no_wide_gap(layout, gaps, longest):
     ends = {}
     members = []
-    for place, (shard, gap, size) in enumerate(layout):
+    for shard, gap, size in layout:
         offset = ends.get(shard, 0) + gap * MAX_GAP_BYTES // (50 * gaps)
-        members.append(Wanted(shard, offset, size, place, place, 0, "mel"))
+        members.append((shard, offset, size))
         ends[shard] = offset + size
-    ordered = sorted(members, key=lambda item: (item.shard, item.offset))
-    groups = list(spans(ordered))
+    ordered = sorted(members)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dataprep.shards.members.MAX_SPAN_BYTES", longest)
+        edges = spans(*np.array(ordered).T)
+    groups = [ordered[start:stop] for start, stop in itertools.pairwise(edges)]
+    assert all(groups)
     assert [item for group in groups for item in group] == ordered
     for group in groups:
-        assert len({item.shard for item in group}) == 1
+        assert len({shard for shard, _, _ in group}) == 1
+        assert sum(group[-1][1:]) - group[0][1] <= longest + group[0][2]
         for one, other in itertools.pairwise(group):
-            assert 0 <= other.offset - (one.offset + one.size) <= MAX_GAP_BYTES
+            assert 0 <= other[1] - sum(one[1:]) <= MAX_GAP_BYTES
+    for one, other in itertools.pairwise(groups):
+        near = one[-1][0] == other[0][0] and other[0][1] - sum(one[-1][1:]) <= MAX_GAP_BYTES
+        assert not near or longest < 2**24  # no two reads where one would do
 
 
 def test_neighbours_are_one_read(tmp_path, monkeypatch):
