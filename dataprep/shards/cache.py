@@ -101,7 +101,8 @@ class FileCache:
                         return None
                     else:
                         _fill(info, handle, fetch)
-                        part.replace(path)
+                        with self._room():  # else who counts meanwhile might see it under neither name
+                            part.replace(path)
                 except BaseException:
                     part.unlink(missing_ok=True)
                     raise
@@ -130,14 +131,20 @@ class FileCache:
             )
         handle.truncate(0)  # what a killed process has left counts no more
         while True:
-            with _opened(self.folder / "room.lock") as room:
-                _lock(room, wait=True)
+            with self._room():
                 if self._make_room(info.bytes):
                     handle.truncate(info.bytes)
                     return True
             if not wait:
                 return False
             time.sleep(_PAUSE_SECONDS)
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """While one process counts, no other changes what is counted."""
+        with _opened(self.folder / "room.lock") as handle:
+            _lock(handle, wait=True)
+            yield
 
     def _make_room(self, num_bytes: int) -> bool:
         """Removes the longest unused copies; none where that would not do, for what others are fetching."""
