@@ -186,7 +186,9 @@ def _fill(info: FileInfo, handle: BufferedRandom, fetch: Callable[[BinaryIO], No
 
 
 def _removed_if_left(part: Path) -> bool:
-    """Removes a temporary file that nobody holds."""
+    """Removes a temporary file that nobody holds; an empty one may be just about to be locked, and counts nothing."""
+    if not part.stat().st_size:
+        return True
     with part.open("r+b") as handle:
         if not _lock(handle, wait=False):
             return False

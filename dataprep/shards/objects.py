@@ -90,11 +90,11 @@ class ObjectStorage:
         Raises:
             MachineError, UsageError: the store is out of reach or denies it.
         """
-        remote = self._remote()
-        if self._all_fit:
+        parts = self._remote().read_ranges(ranges)
+        if self._all_fit:  # only now: whoever asks waits for these, and the rest would be in their way
             for info in {one.info.name: one.info for one in ranges}.values():
                 self._fetcher.add(info)
-        return remote.read_ranges(ranges)
+        return parts
 
     def told_size(self, num_bytes: int) -> None:
         """Says how large all files are together: where the cache holds them, each that is read is fetched whole."""

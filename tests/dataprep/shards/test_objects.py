@@ -132,6 +132,7 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="nosuch:// is no kind of store"):
         open_storage("nosuch://bucket/shards", cache(tmp_path)).read_file("shards.json")
     monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)  # what was imported before
     with pytest.raises(UsageError, match="s3:// cannot be read") as caught:
         ShardSet("s3://bucket/shards", cache(tmp_path))
     assert caught.value.hint == 'pip install "voxloom[s3]"'
