@@ -7,7 +7,6 @@ is its own lock: one that nobody holds was left by a killed process, and is remo
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -19,6 +18,7 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import BinaryIO
 
+from dataprep.shards.locks import is_at, lock, opened_to_lock
 from schemas.dataset import FileInfo
 from schemas.errors import FormatError, UsageError
 
@@ -88,10 +88,10 @@ class FileCache:
         path, part = self.path(info), self._part(info)
         self.folder.mkdir(parents=True, exist_ok=True)
         while not self.has(info):
-            with _opened(part) as handle:
-                if not _lock(handle, wait=wait):
+            with opened_to_lock(part) as handle:
+                if not lock(handle, wait=wait):
                     return None
-                if not _is_at(handle, part):  # who had it before has renamed or removed it
+                if not is_at(handle, part):  # who had it before has renamed or removed it
                     continue
                 try:
                     if self.has(info):
@@ -116,8 +116,8 @@ class FileCache:
         self.folder.mkdir(parents=True, exist_ok=True)
         while True:
             for number in range(MAX_FETCHES_AHEAD):
-                with _opened(self.folder / f"turn-{number}.lock") as handle:
-                    if _lock(handle, wait=False):
+                with opened_to_lock(self.folder / f"turn-{number}.lock") as handle:
+                    if lock(handle, wait=False):
                         yield
                         return
             time.sleep(_PAUSE_SECONDS)
@@ -142,8 +142,8 @@ class FileCache:
     @contextmanager
     def _room(self) -> Iterator[None]:
         """While one process counts, no other changes what is counted."""
-        with _opened(self.folder / "room.lock") as handle:
-            _lock(handle, wait=True)
+        with opened_to_lock(self.folder / "room.lock") as handle:
+            lock(handle, wait=True)
             yield
 
     def _make_room(self, num_bytes: int) -> bool:
@@ -190,38 +190,8 @@ def _removed_if_left(part: Path) -> bool:
     if not part.stat().st_size:
         return True
     with part.open("r+b") as handle:
-        if not _lock(handle, wait=False):
+        if not lock(handle, wait=False):
             return False
-        if _is_at(handle, part):
+        if is_at(handle, part):
             part.unlink()
         return True
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BufferedRandom]:
-    """A file for reading and writing, made where it is missing, and unlocked at the end.
-
-    Closing it would not unlock it where a process was forked meanwhile: that one has it open too.
-    """
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as handle:
-        try:
-            yield handle
-        finally:
-            fcntl.flock(handle, fcntl.LOCK_UN)
-
-
-def _lock(handle: BinaryIO, *, wait: bool) -> bool:
-    """Whether the file is now ours alone. The lock ends with the process that holds it."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is_at(handle: BinaryIO, path: Path) -> bool:
-    """Whether an open file still has this name."""
-    try:
-        return os.path.samestat(os.fstat(handle.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
