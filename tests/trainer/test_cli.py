@@ -242,3 +242,9 @@ def test_the_packaged_configurations_are_the_sizes_of_the_model():
     for name, config in (("tiny", TINY), ("base", BASE)):
         content = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
         assert content["model"]["model"] == dataclasses.asdict(config)
+
+
+def test_an_option_with_hyphens_is_named_whole(shards, tmp_path):
+    done = trainer("fit", shards, "--length-classes", 2, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "error: no such option: --length-classes\nnext: did you mean --data.length_classes?" in done.stderr

@@ -97,7 +97,7 @@ class VoiceCLI(LightningCLI):
 
     def _told(self, error: jsonargparse.ArgumentError) -> UsageError:
         message = " ".join(str(error).split())
-        unknown = re.search(r"[Uu]nrecognized arguments: (--[\w.]+)", message)
+        unknown = re.search(r"[Uu]nrecognized arguments: (--[\w.-]+)", message)
         if unknown is None:
             return usage_error(message)
         known = [option for action in self._parser("fit")._actions for option in action.option_strings]
